@@ -31,24 +31,24 @@ from packer import Rows, verify_pack
 from packer.pairs.find import find_pairs
 from packer.pairs.pairing_rules import PairingRules
 from packer.recipe.source import Source
-from packer.sources.annotated import AnnotatedSource, PaintedField
+from packer.sources.annotated.annotated import AnnotatedSource, PaintedField
+from packer.sources.annotated.indexed import IndexedSource
+from packer.sources.annotated.indexed_files import IndexedFiles
+from packer.sources.archives.crc32c import crc32c, masked
+from packer.sources.archives.hugging_face import HuggingFaceSource
+from packer.sources.archives.lmdb_pictures import LmdbPicturesSource
+from packer.sources.archives.parquet import ParquetSource
+from packer.sources.archives.recordio import RecordIoSource
+from packer.sources.archives.tfrecord import TfRecordSource
+from packer.sources.archives.webdataset import WebDatasetSource
+from packer.sources.arrays.hdf5_arrays import Hdf5Arrays
+from packer.sources.arrays.npy_arrays import NpyArrays
+from packer.sources.arrays.torch_tensors import TorchTensors
+from packer.sources.arrays.zarr_arrays import ZarrArrays
 from packer.sources.container import Names
-from packer.sources.crc32c import crc32c, masked
-from packer.sources.folder import FolderSource
-from packer.sources.hdf5_arrays import Hdf5Arrays
-from packer.sources.hugging_face import HuggingFaceSource
-from packer.sources.indexed import IndexedSource
-from packer.sources.indexed_files import IndexedFiles
-from packer.sources.lmdb_pictures import LmdbPicturesSource
-from packer.sources.npy_arrays import NpyArrays
-from packer.sources.objects import ObjectsSource
+from packer.sources.files.folder import FolderSource
+from packer.sources.files.objects import ObjectsSource
 from packer.sources.pack import PackSource
-from packer.sources.parquet import ParquetSource
-from packer.sources.recordio import RecordIoSource
-from packer.sources.tfrecord import TfRecordSource
-from packer.sources.torch_tensors import TorchTensors
-from packer.sources.webdataset import WebDatasetSource
-from packer.sources.zarr_arrays import ZarrArrays
 from readers.contract.kinds import CLASSES
 
 HEIGHT, WIDTH = 24, 36

@@ -26,7 +26,7 @@ from packer.report.heat import heat_maps
 from packer.shards import giant_rows
 from packer.shards.build_shard import build_shard
 from packer.shards.formats import lmdb
-from packer.sources.folder import FolderSource
+from packer.sources.files.folder import FolderSource
 from packer.sources.open_source import SourceOptions
 from packer.sources.pack import PackSource
 from readers.contract import giant

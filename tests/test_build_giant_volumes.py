@@ -24,10 +24,10 @@ from packer.errors import BadPair
 from packer.report.field_draw import draw_field
 from packer.report.heat import heat_maps
 from packer.shards import build_shard, giant_rows
-from packer.sources import nifti_volume
-from packer.sources.nifti_lines import NiftiLines
-from packer.sources.nifti_volume import Volume
-from packer.sources.tiff_volume import PageLines
+from packer.sources.volumes import nifti_volume
+from packer.sources.volumes.nifti_lines import NiftiLines
+from packer.sources.volumes.nifti_volume import Volume
+from packer.sources.volumes.tiff_volume import PageLines
 from packer.view.app import make_app
 from packer.view.serve import own_names
 from packer.view.viewed import Settings, Viewed

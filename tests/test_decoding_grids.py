@@ -19,7 +19,7 @@ from packer.decoding.decode import header_of
 from packer.decoding.grid import Grid, check_same_grid
 from packer.errors import BadPair
 from packer.shards.rows import RowMaker
-from packer.sources.nifti_volume import Volume
+from packer.sources.volumes.nifti_volume import Volume
 from readers import open_dataset
 from readers.contract import giant
 

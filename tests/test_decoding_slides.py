@@ -32,8 +32,8 @@ from packer.plan.make_plan import make_plan
 from packer.plan.request import Request
 from packer.recipe.row_ref import RowRef
 from packer.shards.build_shard import build_shard
-from packer.sources.folder import FolderSource
-from packer.sources.slides import slide_levels
+from packer.sources.files.folder import FolderSource
+from packer.sources.files.slides import slide_levels
 from readers import open_dataset
 from readers.contract import giant
 from readers.contract.files import sha256

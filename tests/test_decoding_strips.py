@@ -27,7 +27,7 @@ from packer.decoding.strips import strip_file
 from packer.decoding.strips import tiff as strip_tiff
 from packer.decoding.strips.strip_file import StripFile
 from packer.errors import BadPair
-from packer.sources.file_lines import FileLines
+from packer.sources.files.file_lines import FileLines
 from readers.machine import Machine
 
 IMAGE, INDEX = scene(7, 133, 47)

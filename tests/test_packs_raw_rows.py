@@ -22,7 +22,7 @@ from packer.packs import raw_rows
 from packer.packs.raw_rows import RawRows, difference
 from packer.publish.target import STAMPS
 from packer.shards.stamps import load_stamps, write_stamps
-from packer.sources import files_below
+from packer.sources.files import files_below
 from readers.contract.fields import Field, picture_field
 from readers.pack import Pack
 

@@ -17,7 +17,7 @@ from packer.pairs.template import Template
 from packer.plan.sample import LabelSampler
 from packer.probe.survey import survey_pairs
 from packer.recipe.source import Heads
-from packer.sources.folder import FolderSource
+from packer.sources.files.folder import FolderSource
 from packer.workers.in_process import InProcess
 from readers.contract.manifest import MARK
 

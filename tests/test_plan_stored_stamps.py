@@ -18,7 +18,7 @@ from packer.recipe import long_text
 from packer.recipe.ref_table import RefTable
 from packer.recipe.row_ref import RowRef
 from packer.shards.stamps import ShardStamps, load_stamps, record, write_stamps
-from packer.sources.folder import FolderSource
+from packer.sources.files.folder import FolderSource
 
 
 def stamps_of(shard: int, rows: int) -> ShardStamps:

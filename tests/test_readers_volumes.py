@@ -37,8 +37,8 @@ from packer.errors import BadPair, UsageError
 from packer.recipe.row_ref import RowRef
 from packer.shards.one_row import of_one_row
 from packer.sources.container import Names
-from packer.sources.folder import FolderSource
-from packer.sources.nifti import NiftiSlices
+from packer.sources.files.folder import FolderSource
+from packer.sources.volumes.nifti import NiftiSlices
 from packer.view.app import make_app
 from packer.view.serve import own_names
 from packer.view.viewed import Settings, Viewed

@@ -17,7 +17,7 @@ from packer import verify_pack
 from packer.packs.generations import receipt_paths
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Loaded
-from packer.sources.folder import FolderSource
+from packer.sources.files.folder import FolderSource
 from packer.workers.in_process import InProcess
 from readers.contract.manifest import Manifest
 from readers.contract.receipt import MOST_NOTE, Note, Receipt

@@ -36,7 +36,7 @@ from packer.recipe.source import UNKNOWN, Heads
 from packer.shards.row_counts import SUFFIX as COUNTS
 from packer.shards.stamps import StoredStamps, load_stamps
 from packer.sources.file_states import ANY, FileState, are_young, is_young, state_of
-from packer.sources.folder import FolderSource, refs_of
+from packer.sources.files.folder import FolderSource, refs_of
 from readers.contract.receipt import Receipt
 
 pytestmark = pytest.mark.usefixtures("in_process")
@@ -64,7 +64,7 @@ def test_the_same_files_are_not_opened_again(night: RawFolder, tmp_path: Path, m
         raise AssertionError(f"{arguments} is opened")
 
     monkeypatch.setattr("readers.contract.regular_files.open_raw", nobody)
-    for function in ("sources.folder.open_raw", "sources.folder.digest_raw", "workers.supervisor.Worker"):
+    for function in ("sources.files.folder.open_raw", "sources.files.folder.digest_raw", "workers.supervisor.Worker"):
         monkeypatch.setattr(f"packer.{function}", nobody)
     again = built(night.path, tmp_path / "out")
     assert (again["generation"], again["rows"], again["reused_rows"]) == (1, 26, 26)
@@ -324,7 +324,7 @@ def test_one_thread_or_many_ask_for_each_file_once(
     """Many threads ask a slow disk, one a fast one. Both get the same answers."""
     monkeypatch.setattr("packer.sources.ask_all.PATIENCE", patience)
     monkeypatch.setattr("packer.sources.ask_all.WAITING", 0)
-    monkeypatch.setattr("packer.sources.folder.CHUNK", 3)
+    monkeypatch.setattr("packer.sources.files.folder.CHUNK", 3)
     asked: Counter[str] = Counter()
     threads: set[int] = set()
 
@@ -333,7 +333,7 @@ def test_one_thread_or_many_ask_for_each_file_once(
         threads.add(threading.get_ident())
         return state_of(path)
 
-    monkeypatch.setattr("packer.sources.folder.state_of", counted)
+    monkeypatch.setattr("packer.sources.files.folder.state_of", counted)
     pairs = find_pairs(night.path).pairs
     states = RowStates(FolderSource(night.path), RefTable.of(refs_of(pairs)))
     some = states.of(np.arange(0, len(pairs), 2))

@@ -24,7 +24,7 @@ from packer.runtime import THREADS, no_blas_threads
 from packer.shards.build_shard import build_shard
 from packer.shards.columns import Columns
 from packer.shards.scratch import Scratch
-from packer.sources.folder import FolderSource
+from packer.sources.files.folder import FolderSource
 from packer.workers.memory import SHRINK_FACTOR, ColumnMemory
 from readers.contract.files import sha256
 from readers.huge_pages import HUGE

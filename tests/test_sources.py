@@ -28,7 +28,7 @@ from packer.plan.make_plan import make_plan
 from packer.plan.request import Limits, Request
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import UNKNOWN, Heads, Loaded, Source
-from packer.sources.folder import FolderSource
+from packer.sources.files.folder import FolderSource
 from packer.sources.open_source import SourceOptions
 from packer.sources.reopen import KINDS, reopen
 from packer.workers.in_process import InProcess

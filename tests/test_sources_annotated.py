@@ -23,10 +23,10 @@ from packer.errors import UsageError
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Request
 from packer.publish.remarks import load_remarks
-from packer.sources import annotated
-from packer.sources.annotation_files import read_annotations
-from packer.sources.folder import FolderSource
-from packer.sources.known_sizes import KnownSizes
+from packer.sources.annotated import annotated
+from packer.sources.annotated.annotation_files import read_annotations
+from packer.sources.annotated.known_sizes import KnownSizes
+from packer.sources.files.folder import FolderSource
 from readers import open_dataset
 from readers.contract.classes import ClassTable, SegClass
 from readers.contract.manifest import Manifest

@@ -14,9 +14,9 @@ from scenes.outlines import COCO, FILE, LABELME, OPTIONS, read_outlines, write_o
 from test_build_parts import good, in_process, parts
 from test_engines import dask_cluster
 
+from packer.sources.annotated.indexed_files import IndexedFiles
+from packer.sources.annotated.kept_indexes import forget_indexes
 from packer.sources.file_states import state_of
-from packer.sources.indexed_files import IndexedFiles
-from packer.sources.kept_indexes import forget_indexes
 
 SMALL = ("--quiet", "--shard-size", "8KB")
 

@@ -22,14 +22,14 @@ from stored_scenes import write_array
 from packer import build_pack
 from packer.errors import InputError, UsageError
 from packer.recipe.source import UNKNOWN
+from packer.sources.arrays.hdf5_arrays import DataSet, Hdf5Arrays
+from packer.sources.arrays.npy_arrays import NpyArrays
+from packer.sources.arrays.plain_array import PlainArray
+from packer.sources.arrays.zarr_arrays import ZarrArrays
+from packer.sources.arrays.zarr_layout import layout_of
 from packer.sources.container import Names
 from packer.sources.containers import container_of
-from packer.sources.hdf5_arrays import DataSet, Hdf5Arrays
-from packer.sources.npy_arrays import NpyArrays
-from packer.sources.plain_array import PlainArray
 from packer.sources.reopen import reopen
-from packer.sources.zarr_arrays import ZarrArrays
-from packer.sources.zarr_layout import layout_of
 from readers import open_dataset
 
 pytestmark = pytest.mark.usefixtures("in_process")
@@ -458,7 +458,7 @@ def test_rows_in_the_same_chunks_are_decompressed_once(tmp_path: Path, monkeypat
             reads.append((start, stop))
             return super().rows(start, stop)
 
-    monkeypatch.setattr("packer.sources.hdf5_arrays.DataSet", Counted)
+    monkeypatch.setattr("packer.sources.arrays.hdf5_arrays.DataSet", Counted)
     source = Hdf5Arrays.at(tmp_path / "cells.h5", NAMES)
     for number, ref in enumerate(source.rows()):
         image, label = source.load(ref).data

@@ -16,7 +16,7 @@ from test_build_parts import good, in_process
 from packer.annotations.list_pictures import index_of
 from packer.annotations.picture_index import PictureIndex
 from packer.errors import InputError
-from packer.sources.indexed_files import IndexedFiles
+from packer.sources.annotated.indexed_files import IndexedFiles
 
 
 def _loop(path: Path) -> None:
@@ -119,6 +119,6 @@ def test_a_file_that_grows_while_it_is_listed_ends_the_plan(
             end.write(more)
         return found
 
-    monkeypatch.setattr("packer.sources.indexed_files.index_of", growing)
+    monkeypatch.setattr("packer.sources.annotated.indexed_files.index_of", growing)
     with pytest.raises(InputError, match="changed after its rows were listed; build again"):
         IndexedFiles.at(tmp_path / "raw", [FILE])

@@ -15,8 +15,8 @@ from conftest import pack, run, write_png
 from numpy.typing import NDArray
 
 from packer.errors import BadPair
+from packer.sources.annotated.indexed_files import IndexedFiles
 from packer.sources.file_states import elsewhere as state_elsewhere
-from packer.sources.indexed_files import IndexedFiles
 from readers import open_dataset
 from readers.contract.manifest import STORAGES, Manifest
 from readers.contract.shard_table import ShardTable

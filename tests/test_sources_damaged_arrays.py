@@ -17,8 +17,8 @@ from drills.damaged_arrays import IMAGES, KINDS, LABELS, REFUSED, drill
 
 from packer.errors import InputError
 from packer.sources import library_process
+from packer.sources.arrays.hdf5_arrays import Hdf5Arrays
 from packer.sources.container import Names
-from packer.sources.hdf5_arrays import Hdf5Arrays
 
 NAMES = Names("images", "labels", "keys")
 

@@ -11,10 +11,10 @@ import pytest
 from test_sources_coco_builds import OBJECTS, box, coco_folder, images
 
 from packer.errors import BadPair, InputError
+from packer.sources.annotated.indexed_files import IndexedFiles
+from packer.sources.annotated.kept_indexes import index_folder
+from packer.sources.annotated.listed_pictures import without_picture
 from packer.sources.file_states import state_of
-from packer.sources.indexed_files import IndexedFiles
-from packer.sources.kept_indexes import index_folder
-from packer.sources.listed_pictures import without_picture
 
 FILE = "instances_train2017.json"
 PARTS = [f"{FILE}#{name}.png" for name in "abc"]
@@ -58,13 +58,13 @@ def test_an_index_that_may_be_of_another_file_is_not_trusted(
 ) -> None:
     """A file that changes twice within a tick of the clock has the same state. Some file systems keep no ctime."""
     if is_young:
-        monkeypatch.setattr("packer.sources.kept_indexes.MIN_FILE_AGE", 2 * 10**9)
+        monkeypatch.setattr("packer.sources.annotated.kept_indexes.MIN_FILE_AGE", 2 * 10**9)
     state = state_of(f"{raw}/{FILE}")
-    monkeypatch.setattr("packer.sources.indexed_files.state_of", lambda path: state)
+    monkeypatch.setattr("packer.sources.annotated.indexed_files.state_of", lambda path: state)
     before = facts(raw)
     coco_folder(raw, annotations=OBJECTS[1:])
     if not is_young:  # a build that was killed made the index
-        monkeypatch.setattr("packer.sources.kept_indexes._made_here", {})
+        monkeypatch.setattr("packer.sources.annotated.kept_indexes._made_here", {})
     assert facts(raw) != before
 
 
@@ -83,7 +83,7 @@ def test_a_file_that_changed_is_not_listed_again_for_each_row(raw: Path, monkeyp
     shutil.rmtree(kept(raw))
     coco_folder(raw, annotations=OBJECTS[1:])
     asked = list[str]()
-    monkeypatch.setattr("packer.sources.indexed_files.index_of", lambda file: asked.append(file.name))
+    monkeypatch.setattr("packer.sources.annotated.indexed_files.index_of", lambda file: asked.append(file.name))
     late = IndexedFiles(raw, planned.states)
     for part in PARTS:
         with pytest.raises(BadPair, match="changed after its rows were listed; build again"):

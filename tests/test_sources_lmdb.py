@@ -15,8 +15,8 @@ from stored_scenes import lmdb_entries, png, scenes_of, write_lmdb
 
 from packer import build_pack
 from packer.errors import InputError, UsageError
+from packer.sources.archives.lmdb_pictures import LmdbPicturesSource
 from packer.sources.container import Names
-from packer.sources.lmdb_pictures import LmdbPicturesSource
 from readers.contract.manifest import Manifest
 
 pytestmark = pytest.mark.usefixtures("in_process")

@@ -20,9 +20,9 @@ from packer import build_pack
 from packer.errors import InputError, RejectedError, UsageError
 from packer.recipe.row_ref import RowRef
 from packer.sources.container import Names
-from packer.sources.nifti import NiftiSlices
-from packer.sources.nifti_volume import Volume
 from packer.sources.reopen import reopen
+from packer.sources.volumes.nifti import NiftiSlices
+from packer.sources.volumes.nifti_volume import Volume
 from readers import open_dataset
 
 pytestmark = pytest.mark.usefixtures("in_process")
@@ -417,7 +417,7 @@ def test_kept_volumes_are_bounded_by_their_bytes(tmp_path: Path, monkeypatch: py
     source = NiftiSlices.at(write(tmp_path, files), Names())
     assert isinstance(source, NiftiSlices)
     for most, kept in ((1 << 32, 4), (3 * len(GOOD), 3), (0, 2)):
-        monkeypatch.setattr("packer.sources.nifti.MOST_KEPT", most)
+        monkeypatch.setattr("packer.sources.volumes.nifti.MOST_KEPT", most)
         for ref in source.rows():
             source.load(ref)
         assert len(source._unpacked) == kept

@@ -28,11 +28,11 @@ from packer.plan.make_plan import make_plan
 from packer.plan.request import Request
 from packer.plan.write_plan import write_plan
 from packer.recipe.row_ref import RowRef
-from packer.sources import read_ahead
-from packer.sources.objects import ObjectsSource
+from packer.sources.files import read_ahead
+from packer.sources.files.objects import ObjectsSource
+from packer.sources.files.ranged_file import BLOCK, MOST_BLOCKS, RangedFile
+from packer.sources.files.read_ahead import ReadAhead
 from packer.sources.portable import moved
-from packer.sources.ranged_file import BLOCK, MOST_BLOCKS, RangedFile
-from packer.sources.read_ahead import ReadAhead
 from packer.sources.reopen import reopen
 from packer.workers.in_process import InProcess
 from packer.workers.messages import error_answer, read_fingerprint

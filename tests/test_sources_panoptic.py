@@ -17,10 +17,10 @@ from packer.annotations import panoptic
 from packer.annotations.paint import Brush, Canvas
 from packer.errors import BadPair
 from packer.recipe.row_ref import RowRef
-from packer.sources.annotated import PaintedField
-from packer.sources.folder import FolderSource
-from packer.sources.indexed import IndexedSource
-from packer.sources.indexed_files import IndexedFiles
+from packer.sources.annotated.annotated import PaintedField
+from packer.sources.annotated.indexed import IndexedSource
+from packer.sources.annotated.indexed_files import IndexedFiles
+from packer.sources.files.folder import FolderSource
 from readers import open_dataset
 from readers.contract.kinds import CLASSES
 from readers.contract.manifest import Manifest

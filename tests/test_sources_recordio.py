@@ -16,9 +16,9 @@ from stored_scenes import png, rec_picture, rec_record, scenes_of, write_recordi
 
 from packer import build_pack
 from packer.errors import BadPair, InputError, UsageError
+from packer.sources.archives.recordio import RecordIoSource
+from packer.sources.archives.recordio_records import MAGIC, picture, records
 from packer.sources.container import Names
-from packer.sources.recordio import RecordIoSource
-from packer.sources.recordio_records import MAGIC, picture, records
 from readers import open_dataset
 from readers.contract.manifest import Manifest
 

@@ -17,10 +17,10 @@ from stored_scenes import png, scenes_of, table_of, write_hugging_face, write_pa
 
 from packer import build_pack
 from packer.errors import InputError
-from packer.sources.archive import ArchiveSource
+from packer.sources.archives.archive import ArchiveSource
+from packer.sources.archives.hugging_face import HuggingFaceSource
+from packer.sources.archives.parquet import MOST_KEPT, ROWS, ParquetSource
 from packer.sources.container import Names
-from packer.sources.hugging_face import HuggingFaceSource
-from packer.sources.parquet import MOST_KEPT, ROWS, ParquetSource
 from readers import open_dataset
 from readers.contract.manifest import Manifest
 

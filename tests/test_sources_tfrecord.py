@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from stored_scenes import example, message, png, record, scenes_of, varint, write_tfrecord
 
 from packer.errors import BadPair
+from packer.sources.archives.crc32c import crc32c
+from packer.sources.archives.tf_example import features_of, first_values
+from packer.sources.archives.tfrecord import TfRecordSource
 from packer.sources.container import Names
-from packer.sources.crc32c import crc32c
-from packer.sources.tf_example import features_of, first_values
-from packer.sources.tfrecord import TfRecordSource
 from readers.contract.manifest import Manifest
 
 pytestmark = pytest.mark.usefixtures("in_process")
@@ -202,8 +202,8 @@ def test_the_values_of_a_feature_are_not_all_read() -> None:
 def test_features_and_records_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path / "a.tfrecord", {"image": IMAGE, "label": LABEL})
     for name, value, words in (
-        ("tf_example.MOST_FEATURES", 1, "has more than 1 features"),
-        ("tfrecord.MOST_BYTES", 100, "bytes at byte 0; 100 are read at most"),
+        ("archives.tf_example.MOST_FEATURES", 1, "has more than 1 features"),
+        ("archives.tfrecord.MOST_BYTES", 100, "bytes at byte 0; 100 are read at most"),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(f"packer.sources.{name}", value)

@@ -14,11 +14,11 @@ import pytest
 import torch
 
 from packer.errors import InputError
-from packer.sources import torch_pickle, torch_tensors
+from packer.sources.arrays import torch_pickle, torch_tensors
+from packer.sources.arrays.stacked import MOST_LISTED
+from packer.sources.arrays.torch_pickle import tensors_in
+from packer.sources.arrays.torch_tensors import TorchTensors
 from packer.sources.container import Names
-from packer.sources.stacked import MOST_LISTED
-from packer.sources.torch_pickle import tensors_in
-from packer.sources.torch_tensors import TorchTensors
 
 IMAGES = torch.arange(6 * 10 * 14 * 3, dtype=torch.uint8).reshape(6, 10, 14, 3)
 LABELS = IMAGES[..., 0].contiguous() % 3

@@ -12,10 +12,10 @@ from stored_scenes import png, scenes_of, tar_of, write_folder, write_lmdb
 
 from packer import build_pack, diff_pack, repair_pack
 from packer.errors import BadPair, InputError, UsageError
-from packer.sources.archive_files import named_files
+from packer.sources.archives.archive_files import named_files
+from packer.sources.archives.tar import members
+from packer.sources.archives.webdataset import WebDatasetSource
 from packer.sources.container import Names
-from packer.sources.tar import members
-from packer.sources.webdataset import WebDatasetSource
 from readers import open_dataset
 from readers.contract.manifest import Manifest
 
@@ -206,7 +206,7 @@ def test_many_suffixes_of_a_sample_are_not_all_listed(tmp_path: Path) -> None:
 
 def test_a_member_of_gigabytes_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = opened(written(tmp_path / "a.tar", "a.png", "a.seg.png"))
-    monkeypatch.setattr("packer.sources.byte_ranges.MOST_BYTES", len(IMAGE) - 1)
+    monkeypatch.setattr("packer.sources.archives.byte_ranges.MOST_BYTES", len(IMAGE) - 1)
     ref = next(iter(source.rows()))
     assert f"has {len(IMAGE)} bytes; 0 GiB are read at most" in str(source.load(ref).bad)
 

@@ -17,12 +17,12 @@ from stored_scenes import write_array
 
 from packer.errors import BadPair, InputError
 from packer.recipe.row_ref import RowRef
-from packer.sources import zarr_arrays
+from packer.sources.arrays import zarr_arrays
+from packer.sources.arrays.kept_rows import KeptRows
+from packer.sources.arrays.stacked import MOST_LISTED
+from packer.sources.arrays.zarr_arrays import ZarrArrays
+from packer.sources.arrays.zarr_layout import MOST_CHUNKS, layout_of
 from packer.sources.container import Names
-from packer.sources.kept_rows import KeptRows
-from packer.sources.stacked import MOST_LISTED
-from packer.sources.zarr_arrays import ZarrArrays
-from packer.sources.zarr_layout import MOST_CHUNKS, layout_of
 
 SIDES = (6, 10, 14, 3)
 IMAGES = np.arange(np.prod(SIDES), dtype=np.uint8).reshape(SIDES)

@@ -26,7 +26,7 @@ from packer.plan.make_plan import make_plan
 from packer.plan.request import Request
 from packer.recipe.row_ref import RowRef
 from packer.shards.inspect import InspectRequest
-from packer.sources.folder import FolderSource
+from packer.sources.files.folder import FolderSource
 from packer.workers import process
 from packer.workers.fork_server import start_fork_server
 from packer.workers.heartbeat import Heartbeat, HeartbeatMonitor

@@ -15,7 +15,7 @@ from packer.plan.make_plan import make_plan
 from packer.plan.request import Request
 from packer.recipe.row_ref import RowRef
 from packer.shards.inspect import InspectRequest
-from packer.sources.folder import FolderSource
+from packer.sources.files.folder import FolderSource
 from packer.workers.in_process import InProcess
 from packer.workers.run import build_shards, inspect_pairs, open_pool
 from packer.workers.supervisor import Supervisor

@@ -17,7 +17,7 @@ from packer.recipe.cut import cut
 from packer.recipe.piece import Piece
 from packer.recipe.recipe import ROWS_OF_A_SHARD
 from packer.recipe.row_ref import RowRef
-from packer.sources.folder import FolderSource
+from packer.sources.files.folder import FolderSource
 from packer.workers.jobs import ShardJob
 from packer.workers.tasks import TaskRunner
 from readers.contract.json_lines import ROWS_OF_A_PART

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Request
 from packer.shards.threads import in_threads, one_thread
-from packer.sources.folder import FolderSource
+from packer.sources.files.folder import FolderSource
 from packer.workers.jobs import Job
 from packer.workers.process import Worker
 from packer.workers.run import build_shards, open_pool

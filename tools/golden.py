@@ -23,8 +23,8 @@ from packer.decoding.band_choice import ALL
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Request
 from packer.sources.container import Names
-from packer.sources.nifti_whole import NiftiVolumes
 from packer.sources.open_source import SourceOptions
+from packer.sources.volumes.nifti_whole import NiftiVolumes
 from packer.workers.run import open_pool
 from readers.contract.manifest import STORAGES
 

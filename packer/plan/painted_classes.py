@@ -13,7 +13,7 @@ from packer.pixels.label_rules import AUTO, INDEX
 from packer.plan.problems import nothing_painted
 from packer.plan.request import Request
 from packer.plan.wanted_fields import BACKGROUNDS, parts_table
-from packer.sources.annotated import AnnotatedSource, Brush, PaintedField
+from packer.sources.annotated.annotated import AnnotatedSource, Brush, PaintedField
 from packer.sources.open_source import FoundRows
 from readers.contract.classes import ClassTable, SegClass
 from readers.contract.fields import LABEL

@@ -19,7 +19,7 @@ from packer.recipe.recipe import Recipe
 from packer.recipe.row_ref import RowRef
 from packer.recipe.shard_spec import ShardSpec
 from packer.recipe.source import Source
-from packer.sources.folder import FolderSource
+from packer.sources.files.folder import FolderSource
 from packer.sources.pack import PackSource
 from readers.contract.errors import ReadError
 from readers.contract.fields import RAW

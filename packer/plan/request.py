@@ -20,7 +20,7 @@ from packer.plan.wanted_fields import further_files, has_label, take_options, wa
 from packer.publish.target import holds_pack
 from packer.recipe.source import Source
 from packer.sources.containers import container_of
-from packer.sources.objects import ObjectsSource
+from packer.sources.files.objects import ObjectsSource
 from packer.sources.open_source import SourceOptions
 from packer.sources.pack import PackSource
 from readers.contract.classes import ClassTable

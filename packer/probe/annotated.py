@@ -22,10 +22,10 @@ from packer.plan.request import Request
 from packer.plan.sample import spread_indices
 from packer.probe.image_settings import deepest_of, image_doubts
 from packer.probe.request import ProbeRequest
-from packer.sources.annotated import AnnotatedSource
-from packer.sources.annotation_files import CERTAIN, FoundAnnotations, annotations_in, label_pictures
-from packer.sources.find_indexed import FoundFiles, indexed_in
-from packer.sources.folder import FolderSource
+from packer.sources.annotated.annotated import AnnotatedSource
+from packer.sources.annotated.annotation_files import CERTAIN, FoundAnnotations, annotations_in, label_pictures
+from packer.sources.annotated.find_indexed import FoundFiles, indexed_in
+from packer.sources.files.folder import FolderSource
 from readers.contract.manifest import ALL
 from readers.contract.tiles import Size
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from packer.errors import BadPair
 from packer.pairs.find import Pairing
 from packer.pairs.template import PICTURES, composed
-from packer.sources.folder import FolderSource
+from packer.sources.files.folder import FolderSource
 from readers.contract.field_entry import NAME
 from readers.contract.fields import IMAGE, LABEL
 from readers.contract.kinds import IDS, PICTURE, VALUES

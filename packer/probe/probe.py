@@ -31,11 +31,11 @@ from packer.probe.rivals import rival_questions
 from packer.probe.survey import LabelSurvey, Survey, survey_pairs
 from packer.probe.trial import Trial, try_settings
 from packer.probe.volumes import NIFTI, nifti_pairs, nifti_volumes, volume_doubts, with_volumes
-from packer.sources.exports import with_exports
-from packer.sources.folder import FolderSource
-from packer.sources.nifti import NiftiSlices
-from packer.sources.objects import ObjectsSource
-from packer.sources.slides import check_readable, is_slide
+from packer.sources.annotated.exports import with_exports
+from packer.sources.files.folder import FolderSource
+from packer.sources.files.objects import ObjectsSource
+from packer.sources.files.slides import check_readable, is_slide
+from packer.sources.volumes.nifti import NiftiSlices
 from readers.contract.classes import ClassTable
 from readers.contract.manifest import ALL
 from readers.stores.open_store import url_of

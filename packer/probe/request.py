@@ -12,7 +12,7 @@ from packer.classes.documents import unknown_key
 from packer.config.effective import from_python
 from packer.config.options import OPTIONS, TASK_TIMEOUT, value_of
 from packer.pairs.pairing_rules import PairingRules
-from packer.sources.objects import ObjectsSource
+from packer.sources.files.objects import ObjectsSource
 from readers.contract.classes import ClassTable
 from readers.machine import usable_cores
 

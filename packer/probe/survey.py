@@ -15,7 +15,7 @@ from packer.plan.palettes import Palettes
 from packer.plan.sample import LabelSampler, spread_indices
 from packer.probe.image_settings import deepest_of
 from packer.shards.inspect import MOST_COUNTS, LabelCounts
-from packer.sources.folder import FolderSource, refs_of
+from packer.sources.files.folder import FolderSource, refs_of
 from readers.contract.tiles import Size
 
 MOST_RARE = 32

@@ -14,7 +14,7 @@ from packer.pairs.pair import Pair
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Request
 from packer.plan.sample import LabelSampler
-from packer.sources.folder import refs_of
+from packer.sources.files.folder import refs_of
 
 MOST_PROBLEMS = 3
 """A refusal names at most this many problems. It is one line."""

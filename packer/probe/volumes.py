@@ -12,9 +12,9 @@ from packer.pairs.pairing_rules import PairingRules
 from packer.plan.sample import spread_indices
 from packer.probe.survey import Survey
 from packer.sources.container import Names
-from packer.sources.folder import FolderSource
-from packer.sources.nifti import NiftiSlices
-from packer.sources.nifti_whole import NiftiVolumes
+from packer.sources.files.folder import FolderSource
+from packer.sources.volumes.nifti import NiftiSlices
+from packer.sources.volumes.nifti_whole import NiftiVolumes
 
 NIFTI = "NIfTI volumes, for --from"
 MOST_TRIED = 16

@@ -1,14 +1,18 @@
-"""Find rows and load them: one module for each kind of source.
+"""Find rows and load them. A kind of source is a class; the base class of all is in `packer/recipe/source.py`.
 
-`open_source` is the way in: it finds all rows and refuses keys that no pack can hold. A `folder` of files is the first
-source; `packer/pairs` finds its pairs. `objects` are the files of a folder in a store; `read_ahead` reads them before a
-decoder needs them, `ranged_file` their heads. A `pack` is the second: its rows are packed again. `rows` are what a
-function of the user returns: `functions` sends it to the workers, `row_functions` calls it, `given_fields` checks its
-arrays, `row_keys` the keys. `containers` lists the other kinds, which `--from` knows by their content; `container` is
-their interface. Those of arrays are `stacked`; `stack_form` finds out which axis is which, and a `library_process`
-opens what may crash. An `archive` has many pictures in each of its files, such as the tars of `webdataset`; those of
-Arrow are `tables`; `nifti` has slices of volumes. Fields of an `annotated` folder are painted; `annotation_files` finds
-their files, `find_indexed` those of many pictures; `annotated_rows` and `indexed_rows` are imported by builds that
-paint, and by no others; because of `known_sizes` a plan reads no file twice. A worker gets a source as a text and opens
-it with `reopen`. The base class of all is in `packer/recipe/source.py`.
+| folder | rows come from |
+|---|---|
+| `files` | a folder of files, on this machine or in a store |
+| `annotated` | a folder of pictures, and files from which labels are painted |
+| `archives` | files with many pictures in each: tars, LMDBs, records, tables |
+| `arrays` | an array of all images and one of all labels: HDF5, `.npy`, `.pt`, Zarr, N5 |
+| `volumes` | NIfTI; the pages of TIFFs in a folder of files |
+
+A `pack` is a source, too: `pack_facts` and `pack_lines` belong to it. `rows` are what a function of the user returns:
+`functions` sends it to the workers, `row_functions` calls it, `row_keys` checks the keys.
+
+`open_source` is the way in: it finds all rows and refuses keys that no pack can hold. `containers` lists the kinds that
+`--from` knows by their content; `container` is their interface. A worker gets a source as a text and opens it with
+`reopen`; `portable` makes that text fit for other machines. Many kinds use `ask_all`, `file_states` and `given_fields`,
+and `library_process`, which opens what may crash.
 """

@@ -8,24 +8,24 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from packer.sources.archive_files import named_files
+from packer.sources.archives.archive_files import named_files
 from packer.sources.container import Container
 from readers.contract.regular_files import open_raw
 
 HEAD = 512
 """The bytes at the start of a file that show its kind."""
 CONTAINERS = {
-    "hdf5": "hdf5_arrays.Hdf5Arrays",
-    "npy": "npy_arrays.NpyArrays",
-    "torch": "torch_tensors.TorchTensors",
-    "zarr": "zarr_arrays.ZarrArrays",
-    "webdataset": "webdataset.WebDatasetSource",
-    "parquet": "parquet.ParquetSource",
-    "hugging-face": "hugging_face.HuggingFaceSource",
-    "nifti": "nifti.NiftiSlices",
-    "lmdb-pictures": "lmdb_pictures.LmdbPicturesSource",
-    "tfrecord": "tfrecord.TfRecordSource",
-    "recordio": "recordio.RecordIoSource",
+    "hdf5": "arrays.hdf5_arrays.Hdf5Arrays",
+    "npy": "arrays.npy_arrays.NpyArrays",
+    "torch": "arrays.torch_tensors.TorchTensors",
+    "zarr": "arrays.zarr_arrays.ZarrArrays",
+    "webdataset": "archives.webdataset.WebDatasetSource",
+    "parquet": "archives.parquet.ParquetSource",
+    "hugging-face": "archives.hugging_face.HuggingFaceSource",
+    "nifti": "volumes.nifti.NiftiSlices",
+    "lmdb-pictures": "archives.lmdb_pictures.LmdbPicturesSource",
+    "tfrecord": "archives.tfrecord.TfRecordSource",
+    "recordio": "archives.recordio.RecordIoSource",
 }
 """The module and the class of each kind, imported when a path is examined. The first one that fits is taken."""
 
@@ -45,5 +45,5 @@ def container_of(path: Path) -> Container | None:
 
 def source_class(name: str) -> Any:
     """Import the module `name` says, and return its class."""
-    module, name = name.split(".")
+    module, _, name = name.rpartition(".")
     return getattr(import_module(f"packer.sources.{module}"), name)

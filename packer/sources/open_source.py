@@ -24,9 +24,9 @@ from packer.recipe.sorted_lines import SortedLines
 from packer.recipe.source import NO_AXIS, Listing, Source, Wanted
 from packer.sources.container import Names
 from packer.sources.containers import container_of
-from packer.sources.folder import FolderSource, images_of, refs_of
-from packer.sources.objects import ObjectsSource
-from packer.sources.slides import check_readable, has_slides
+from packer.sources.files.folder import FolderSource, images_of, refs_of
+from packer.sources.files.objects import ObjectsSource
+from packer.sources.files.slides import check_readable, has_slides
 from readers.contract.classes import ClassTable
 from readers.contract.fields import IMAGE, LABEL, Field
 from readers.contract.manifest import ALL, NAME
@@ -181,11 +181,11 @@ class SourceOptions:
     ) -> tuple[FoundRows, InputError | None] | None:
         """Find pictures whose labels are painted. Formats are imported now: a build of label pictures needs none."""
         if self.annotations is None or "{key}" in self.annotations:
-            from packer.sources.annotated_rows import annotated_rows
+            from packer.sources.annotated.annotated_rows import annotated_rows
 
             found = annotated_rows(self.annotations, folder, files, self.pairing, out, self.only)
         else:
-            from packer.sources.indexed_rows import indexed_rows
+            from packer.sources.annotated.indexed_rows import indexed_rows
 
             found = indexed_rows(self.annotations, folder, files, self.pairing, out, self.only)
         if found is None:
@@ -199,7 +199,7 @@ class SourceOptions:
         rules = self.pairing
         if isinstance(error, UsageError) or not rules.has_label or rules.label or rules.pairs or rules.lists:
             return error
-        from packer.sources.exports import with_exports
+        from packer.sources.annotated.exports import with_exports
 
         return with_exports(error, folder, files)
 

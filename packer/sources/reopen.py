@@ -6,16 +6,16 @@ import json
 
 from packer.recipe.source import Source
 from packer.sources.containers import CONTAINERS, source_class
-from packer.sources.folder import FolderSource
+from packer.sources.files.folder import FolderSource
 
 ROWS = "rows"
 KINDS = {
-    "nifti volumes": "nifti_whole.NiftiVolumes",
-    "objects": "objects.ObjectsSource",
+    "nifti volumes": "volumes.nifti_whole.NiftiVolumes",
+    "objects": "files.objects.ObjectsSource",
     "pack": "pack.PackSource",
     ROWS: "rows.Rows",
-    "annotated": "annotated.AnnotatedSource",
-    "indexed": "indexed.IndexedSource",
+    "annotated": "annotated.annotated.AnnotatedSource",
+    "indexed": "annotated.indexed.IndexedSource",
     **CONTAINERS,
 }
 """The module and the class of each kind of source but a folder, imported when one is opened."""

@@ -50,7 +50,7 @@ from packer.recipe.plan_folder import PlanFolder
 from packer.recipe.row_ref import RowRef
 from packer.recipe.shard_spec import ShardSpec
 from packer.recipe.source import Heads
-from packer.sources.folder import FolderSource
+from packer.sources.files.folder import FolderSource
 from readers.contract.json_entry import fingerprint
 from readers.contract.manifest import GENERATIONS
 from readers.contract.receipt import Receipt, RowInput

@@ -28,7 +28,7 @@ from tables import aligned
 from packer.decoding.bands import Bands, read_bands
 from packer.decoding.rules import ImageRules
 from packer.errors import BadPair
-from packer.sources.nifti_volume import Volume
+from packer.sources.volumes.nifti_volume import Volume
 
 HEIGHT, WIDTH = 40, 70
 Case = tuple[NDArray[Any], Callable[[], NDArray[Any]]]

@@ -31,10 +31,10 @@ from drills.tally import Tally, finish
 from packer.decoding.decode import decode_image, read_label
 from packer.decoding.rules import ImageRules
 from packer.errors import BadPair, InputError
+from packer.sources.archives.hugging_face import HuggingFaceSource
+from packer.sources.archives.parquet import ParquetSource
+from packer.sources.arrays.hdf5_arrays import Hdf5Arrays
 from packer.sources.container import Names
-from packer.sources.hdf5_arrays import Hdf5Arrays
-from packer.sources.hugging_face import HuggingFaceSource
-from packer.sources.parquet import ParquetSource
 
 SECONDS = 3
 """The longest time of a case. Most take a millisecond."""

@@ -40,12 +40,12 @@ from packer.plan.request import Request
 from packer.publish.target import STAMP_SUFFIX as STAMPS_SUFFIX
 from packer.publish.target import STAMPS
 from packer.shards.stamps import load_stamps
-from packer.sources.archive import ArchiveSource
+from packer.sources.archives.archive import ArchiveSource
+from packer.sources.archives.recordio_records import MAGIC, picture, records
+from packer.sources.archives.tf_example import features_of, first_values
+from packer.sources.archives.webdataset import WebDatasetSource
 from packer.sources.container import Names
-from packer.sources.nifti import NiftiSlices
-from packer.sources.recordio_records import MAGIC, picture, records
-from packer.sources.tf_example import features_of, first_values
-from packer.sources.webdataset import WebDatasetSource
+from packer.sources.volumes.nifti import NiftiSlices
 from readers.contract.errors import ReadError
 from readers.contract.fields import TILED, Field
 from readers.contract.json_entry import fingerprint

@@ -10,8 +10,8 @@ from pathlib import Path
 from scenes.outlines import COCO, FILE, IMAGES, LABELME, Outlines, read_outlines, triangle, write_noisy, write_outlines
 from scenes.tiny import age
 
+from packer.sources.annotated.kept_indexes import index_folder
 from packer.sources.file_states import state_of
-from packer.sources.kept_indexes import index_folder
 
 DEEDS = (
     *("add", "change", "remove", "touch", "polygon", "object", "deletion", "category", "replaced", "unlisted"),

@@ -1,0 +1,310 @@
+"""Pictures with annotations as a source: a folder of pictures, and files from which the other fields are painted."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from itertools import compress, repeat
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from blake3 import blake3
+from numpy.typing import NDArray
+
+from packer.annotations.annotation import AnnotatedPicture, check_categories
+from packer.annotations.choices import AT_STORED
+from packer.annotations.formats import annotation_format, is_embedded, picture_format
+from packer.annotations.paint import LOST_LATER, Brush, Canvas
+from packer.annotations.picture_format import AnnotationFormat
+from packer.annotations.thin_objects import RULE, Cells
+from packer.decoding.arrays import ARRAY, header_by
+from packer.decoding.decode import header_of
+from packer.decoding.file_types import read_header
+from packer.decoding.header import Header
+from packer.decoding.raw_file import naming
+from packer.decoding.raw_pixels import before_turning, upright
+from packer.errors import BadPair
+from packer.recipe.row_ref import RowRef
+from packer.recipe.source import Heads, LinesOf, Loaded, Source
+from packer.sources.annotated.annotation_files import read_annotations
+from packer.sources.annotated.known_sizes import KnownSizes
+from packer.sources.ask_all import ask_all
+from packer.sources.files.folder import FolderSource
+from packer.sources.files.objects import ObjectsSource
+from readers.contract.kinds import CLASSES, IDS
+from readers.contract.receipt_facts import count_text
+from readers.contract.tiles import Size
+
+__all__ = ["AnnotatedSource", "Brush", "PaintedField"]
+
+NOTES = "notes 3"
+"""The rule of what notes count. It changes when they do, because the name of a shard depends on its notes."""
+MANY_NUMBERS = 256
+"""Numbers of categories from here on need 16 bits."""
+
+
+class _Painted(NamedTuple):
+    """The canvas of a file, what identifies the file, and the header of a picture with which the canvas is turned."""
+
+    canvas: Canvas
+    identity: str
+    turned: Header | None
+
+
+class PaintedField(NamedTuple):
+    """A field that is painted: its number among the fields of a row, its kind, and of planes the category of each."""
+
+    number: int
+    kind: str
+    planes: tuple[str, ...] = ()
+
+
+class Counted(NamedTuple):
+    """The objects in all files that were read: for each category their number, and a file that has some."""
+
+    objects: Mapping[str, tuple[int, str]]
+    sizes: KnownSizes
+    outlines: int
+    """The objects that can be painted."""
+    lost: Mapping[str, int]
+    """The objects that cannot be painted, by the reason."""
+
+
+@dataclass(frozen=True)
+class AnnotatedSource(Source):
+    """The files below a folder. The parts of painted fields are the paths of annotation files."""
+
+    files: FolderSource
+    format: str
+    painted: tuple[PaintedField, ...]
+    brush: Brush = field(default_factory=lambda: Brush({}))
+    names: tuple[str, ...] = ()
+    """The categories that a list of the format names."""
+    sizes: KnownSizes = field(default_factory=KnownSizes, repr=False, compare=False)
+    """The sizes in files that were read while the plan was made. Workers have none, because they read the files."""
+    kind: ClassVar[str] = "annotated"
+    is_painted: ClassVar[bool] = True
+
+    @cached_property
+    def reader(self) -> AnnotationFormat:
+        return annotation_format(self.format)
+
+    @property
+    def templates(self) -> tuple[str, ...]:
+        return self.files.templates
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The rule of the format, the rules of painting, and the list that gives numbers in the files their names."""
+        rules = f"{self.reader.rule}, paint {self.brush.order}, crowds {self.brush.crowds}, {NOTES}"
+        if self.brush.rasterise == AT_STORED:
+            rules += f", {RULE}"
+        listed = blake3("\n".join(self.names).encode()).hexdigest()[:16]
+        return (*self.files.tools, f"{rules}, categories {listed}" if self.names else rules)
+
+    def rows(self) -> Iterator[RowRef]:
+        return self.files.rows()
+
+    def expect(self, refs: Iterable[RowRef]) -> None:
+        self.files.expect(refs)
+
+    def heads(self, refs: Sequence[RowRef]) -> Iterator[Heads]:
+        yield from ask_all(self._heads, refs)
+
+    def states(self, refs: Sequence[RowRef]) -> NDArray[np.int64]:
+        return self.files.states(refs)
+
+    def identities(self, refs: Sequence[RowRef]) -> Iterable[tuple[str, ...] | None]:
+        return self.files.identities(refs)
+
+    def load(self, ref: RowRef) -> Loaded:
+        """Read the files of a row, and paint the fields that are annotated."""
+        loaded = self.files.load(self.files_of(ref))
+        if loaded.bad is not None:
+            return loaded
+        data, identities, painted = list(loaded.data), list(loaded.identities), dict[str, _Painted]()
+        try:
+            with naming(ref.parts[0]):
+                if is_embedded(ref.parts[0]):
+                    data[0] = self.reader.picture_in(data[0])
+                header = header_of(data[0]) if ref.parts[0] else None
+            for each in self.painted:
+                if part := ref.parts[each.number]:
+                    if part not in painted:
+                        painted[part] = self._paint(part, header, data[0])
+                    identities[each.number] = painted[part].identity
+            data = self._with_painted(ref, data, painted)
+        except BadPair as bad:
+            return Loaded.refused(bad, data[:1], identities)
+        found = Loaded(tuple(data), tuple(identities), None, *_noted(tuple(painted.values())))
+        return found._replace(at_stored=partial(self._at_stored, ref, found, painted))
+
+    def read(self, part: str) -> tuple[AnnotatedPicture, str]:
+        """Return the annotations at a part of a row, and what identifies them."""
+        data = read_annotations(self.files, part)
+        with naming(part):
+            picture = picture_format(self.format).read(data, self.names)
+            check_categories({each.category for each in picture.annotations})
+            return picture, blake3(data).hexdigest()
+
+    def size_of(self, part: str) -> Size | None:
+        """Return the size that the annotations give their picture."""
+        known = self.sizes.of(part)
+        return self.read(part)[0].size if known is None else known if all(known) else None
+
+    def count(self, refs: Iterable[RowRef]) -> Counted:
+        """Return how many objects each category has, and the sizes. Files that cannot be read have none of both."""
+        objects: dict[str, tuple[int, str]] = {}
+        lost = Counter[str]()
+        parts = (part for ref in refs for part in {ref.parts[each.number] for each in self.painted} if part)
+
+        def sizes() -> Iterator[tuple[str, Size | None]]:
+            for part, facts in ask_all(self._read_or_none, parts):
+                if facts is not None:
+                    yield part, facts[0]
+                    lost.update(facts[2])
+                    for category, count in facts[1].items():
+                        before, first = objects.get(category, (0, part))
+                        objects[category] = before + count, first
+
+        known = KnownSizes(sizes())
+        return Counted(objects, known, sum(count for count, _ in objects.values()), lost)
+
+    def to_text(self) -> str:
+        facts = json.loads(self.files.to_text())
+        brush = {**vars(self.brush), "numbers": dict(self.brush.numbers), "elsewhere": sorted(self.brush.elsewhere)}
+        more = {"format": self.format, "painted": self.painted, "brush": brush, "names": self.names}
+        return json.dumps({**facts, "kind": self.kind, "of": facts["kind"], **more})
+
+    @classmethod
+    def from_json(cls, facts: dict[str, Any]) -> AnnotatedSource:
+        of = ObjectsSource if facts["of"] == ObjectsSource.kind else FolderSource
+        brush = Brush(**{**facts["brush"], "elsewhere": frozenset(facts["brush"]["elsewhere"])})
+        painted = tuple(PaintedField(number, kind, tuple(planes)) for number, kind, planes in facts["painted"])
+        return cls(of.from_json(facts), facts["format"], painted, brush, tuple(facts["names"]))
+
+    def files_of(self, ref: RowRef) -> RowRef:
+        """Return a row without its painted fields."""
+        painted = {each.number for each in self.painted}
+        return ref._replace(parts=tuple("" if i in painted else part for i, part in enumerate(ref.parts)))
+
+    def _heads(self, ref: RowRef) -> Heads:
+        files = self.files_of(ref)
+        heads = self._embedded_heads(files) if is_embedded(ref.parts[0]) else self.files.heads_of(files)
+        if isinstance(heads, str):
+            return heads
+        given = dict(zip(compress(range(len(ref.parts)), files.parts), heads, strict=True))
+        try:
+            for part in {ref.parts[each.number] for each in self.painted} - {""}:
+                size = self.size_of(part)
+                with naming(part):
+                    self._size(size, heads[0])
+            for each in self.painted:
+                given[each.number] = self._header(each, heads[0].size)
+        except BadPair as bad:
+            return str(bad)
+        return tuple(given[number] for number, part in enumerate(ref.parts) if part)
+
+    def _embedded_heads(self, ref: RowRef) -> Heads:
+        """Return the heads of a row whose image is within a file of annotations."""
+        image, *others = ref.parts
+        heads = self.files.heads_of(ref._replace(parts=("", *others)))
+        try:
+            data = read_annotations(self.files, image)
+            with naming(image):
+                header = read_header(io.BytesIO(self.reader.picture_in(data)), self.files.max_pixels)
+        except BadPair as bad:
+            return str(bad)
+        return heads if isinstance(heads, str) else (header, *heads)
+
+    def _header(self, each: PaintedField, size: Size) -> Header:
+        if each.kind == CLASSES:
+            most = max((*self.brush.numbers.values(), self.brush.uncovered), default=0)
+            return header_by(ARRAY, size, np.dtype(np.uint16 if most >= MANY_NUMBERS else np.uint8))
+        if each.kind == IDS:
+            return header_by(ARRAY, size, np.dtype(np.uint16))
+        return header_by(ARRAY, (*size, len(each.planes)), np.dtype(np.bool_))
+
+    def _with_painted(self, ref: RowRef, data: Sequence[Any], painted: Mapping[str, _Painted]) -> list[Any]:
+        """Return the fields of a row, those that are painted as upright pixels."""
+        fields = list(data)
+        for each in self.painted:
+            if part := ref.parts[each.number]:
+                with naming(part):
+                    fields[each.number] = _pixels(painted[part], each)
+        return fields
+
+    def _at_stored(self, ref: RowRef, found: Loaded, painted: Mapping[str, _Painted], lines_of: LinesOf) -> Loaded:
+        """Return a row for the lines that are stored, and count the objects that none of their pixels shows."""
+        keeps_thin, lost = self.brush.rasterise == AT_STORED, list[int]()
+        for each in painted.values():
+            lines = lines_of(_upright(each.canvas.top, each).shape[:2])
+            if keeps_thin:
+                taken = lines.of_rows, lines.of_columns
+                each.canvas.keep_thin(Cells(*(before_turning(*taken, each.turned) if each.turned else taken)))
+            lost.append(each.canvas.lost_at(_upright(each.canvas.top, each), lines.rows, lines.columns))
+        data = self._with_painted(ref, found.data, painted) if keeps_thin else found.data
+        return Loaded(tuple(data), found.identities, None, *_noted(tuple(painted.values()), lost))
+
+    def _paint(self, part: str, header: Header | None, image: bytes) -> _Painted:
+        picture, identity = self.read(part)
+        with naming(part):
+            size = self._size(picture.size, header)
+            canvas = Canvas(self.reader.to_pixels(picture, image), size, self.brush)
+        return _Painted(canvas, identity, header if header and self._is_stored(picture.size, header) else None)
+
+    def _size(self, size: Size | None, header: Header | None) -> Size:
+        """Return the size to paint at: that of the upright picture, or of the stored one if coordinates are of it."""
+        if header is None:
+            if size is None:
+                raise BadPair("does not say the size of its picture")
+            return size
+        if self._is_stored(size, header):
+            return header.stored_height, header.stored_width
+        if size not in (None, header.size):
+            found, expected = ("x".join(map(str, each)) for each in (size or (), header.size))
+            raise BadPair(f"is of a picture of {found}, and the picture is {expected} (height x width)")
+        return header.size
+
+    def _is_stored(self, size: Size | None, header: Header) -> bool:
+        """Return whether coordinates are of the picture before EXIF turns it. If both are possible, the format says."""
+        stored = header.stored_height, header.stored_width
+        fits = [size in (None, each) for each in (header.size, stored)]
+        return self.reader.is_of_stored if all(fits) else fits[1]
+
+    def _read_or_none(self, part: str) -> tuple[str, tuple[Size | None, Counter[str], Mapping[str, int]] | None]:
+        """Return the size, the objects of each category, and the lost ones; None if the file cannot be read."""
+        try:
+            picture, _ = self.read(part)
+        except BadPair:
+            return part, None
+        return part, (picture.size, Counter(each.category for each in picture.annotations), picture.lost)
+
+
+def _noted(painted: Sequence[_Painted], lost_later: Sequence[int] = ()) -> tuple[tuple[str, ...], Counter[str]]:
+    """Return the notes and the counts of a row: what its fields do not show."""
+    notes = [note for each in painted for note in each.canvas.notes()]
+    if lost := sum(lost_later):
+        notes.append(count_text(lost, LOST_LATER))
+    counts = Counter[str]()
+    for each, later in zip(painted, lost_later or repeat(0), strict=False):
+        counts.update(each.canvas.counts(later))
+    return tuple(dict.fromkeys(notes)), counts
+
+
+def _pixels(painted: _Painted, field: PaintedField) -> NDArray[Any]:
+    """Return the upright pixels of a field."""
+    canvas = painted.canvas
+    if field.kind == CLASSES:
+        pixels: NDArray[Any] = canvas.label()
+    else:
+        pixels = canvas.ids() if field.kind == IDS else canvas.planes(field.planes).view(np.bool_)
+    return _upright(pixels, painted)
+
+
+def _upright(pixels: NDArray[Any], painted: _Painted) -> NDArray[Any]:
+    return pixels if painted.turned is None else upright(pixels, painted.turned)

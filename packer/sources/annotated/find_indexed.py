@@ -1,0 +1,108 @@
+"""Find files of annotations of many pictures in a folder, and the templates of these files and of the pictures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+from packer.annotations import panoptic
+from packer.annotations.whole_pictures import may_be_whole
+from packer.errors import InputError
+from packer.pairs.files import RawFiles
+from packer.pairs.paths import is_picture
+from packer.sources.annotated.annotation_files import label_pictures
+from packer.sources.annotated.indexed_files import IndexedFiles
+from packer.sources.annotated.listed_pictures import files_of_many
+from packer.sources.files.folder import FolderSource
+from readers.contract.regular_files import open_raw
+
+HEAD = 1 << 16
+SUFFIXES = (".json", ".xml")
+_LISTS = (b'"images"', b'"annotations"', b'"categories"')
+_SPLIT = re.compile(r"(?<![a-zA-Z])(train|training|val|valid|validation|test)(?![a-zA-Z])")
+OBJECTS = "instances"
+"""The files of COCO with outlines begin with this word. Others have captions and keypoints."""
+
+
+class FoundFiles(NamedTuple):
+    """Annotations of many pictures: their template, and that of the pictures if these have splits."""
+
+    template: str
+    images: str | None = None
+    others: tuple[str, ...] = ()
+    """Files with objects that the template does not fit."""
+    labels: tuple[tuple[str, str], ...] = ()
+    """Templates of pairs of a picture and a label picture, which are there, too."""
+
+
+def indexed_in(folder: FolderSource, files: RawFiles) -> FoundFiles | None:
+    """Return the annotations of many pictures; None if there are none.
+
+    If no such file can be read, the first of them is returned, because a build says why.
+    """
+    paths = [path for path in files.paths if path.endswith(SUFFIXES) and _may_be_one(folder, path)]
+    formats, refused = dict[str, str](), list[str]()
+    for path in paths:
+        try:
+            found = IndexedFiles.at(folder.raw, [path])
+        except InputError:
+            refused.append(path)
+        else:
+            formats |= {path: found.format} if found.counts or found.lost else {}
+    known = [path for path, name in formats.items() if name != panoptic.NAME] or list(formats)
+    named = [path for path in known if path.rpartition("/")[2].startswith(OBJECTS)] or known
+    pngs = IndexedFiles.at(folder.raw, formats).pngs
+    every = [path for path in files.paths if path not in pngs]
+    labels = tuple(label_pictures(_raw_files(every)))
+    if not named:
+        return FoundFiles(refused[0]) if refused and not labels else None
+    same = [path for path in named if formats[path] == formats[named[0]]]
+    template, images = _templates(same, every)
+    others = {*named, *refused} - files_of_many(template, named).keys()
+    return FoundFiles(template, images, tuple(sorted(others)), labels)
+
+
+def _templates(paths: list[str], every: list[str]) -> tuple[str, str | None]:
+    """Return the template that fits these files and no others, or else the first of them, and that of the pictures."""
+    if len(paths) > 1 and (template := _of_splits(paths)) is not None:
+        images = _of_splits({f"{path.rpartition('/')[0]}/{{key}}".lstrip("/") for path in every if is_picture(path)})
+        if images is not None:
+            return template, images
+    return _starred(paths, every) or paths[0], None
+
+
+def _of_splits(paths: Collection[str]) -> str | None:
+    """Return the template of paths that differ in the name of a split; None if they differ in more."""
+    found = {_SPLIT.sub("{split}", path, count=1) for path in paths}
+    template = found.pop() if len(found) == 1 else ""
+    return template if "{split}" in template else None
+
+
+def _starred(paths: Collection[str], every: Iterable[str]) -> str | None:
+    """Return the template of paths that differ in names of folders or files; None if it fits other files, too."""
+    parts = [path.split("/") for path in paths]
+    if len(set(map(len, parts))) > 1:
+        return None
+    suffix = parts[0][-1].rpartition(".")[2]
+    names = [same.pop() if len(same := set(each)) == 1 else "*" for each in zip(*parts, strict=True)]
+    template = "/".join(names) + (f".{suffix}" if names[-1] == "*" else "")
+    return template if files_of_many(template, every).keys() == set(paths) else None
+
+
+def _raw_files(paths: Iterable[str]) -> RawFiles:
+    folders: dict[str, list[str]] = {}
+    for path in paths:
+        folder, slash, name = path.rpartition("/")
+        folders.setdefault(folder + slash, []).append(name)
+    return RawFiles.of(folders)
+
+
+def _may_be_one(folder: FolderSource, path: str) -> bool:
+    try:
+        with open_raw(folder.raw / path) as file:
+            head = file.read(HEAD)
+            is_coco = head.lstrip()[:1] == b"{" and any(name in head for name in _LISTS)
+            return is_coco or may_be_whole(file)
+    except OSError:
+        return False

@@ -1,0 +1,280 @@
+"""A folder of files as a source. A row is a pair of files; its parts are their paths below the folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from io import BytesIO
+from itertools import chain
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+import numpy as np
+from blake3 import blake3
+from numpy.typing import NDArray
+
+from packer.decoding.decode import check_alike
+from packer.decoding.file_types import read_header
+from packer.decoding.header import Header
+from packer.decoding.raw_file import SEPARATOR, naming
+from packer.decoding.raw_pixels import check_whole
+from packer.decoding.rules import MOST_PIXELS
+from packer.decoding.slide import slide_header, slide_tools
+from packer.decoding.strips.slide import SlideFile
+from packer.decoding.strips.strip_file import StripFile
+from packer.decoding.tiff.pages import read_pages
+from packer.errors import BadPair
+from packer.pairs.pair import Pair
+from packer.recipe.row_ref import RowRef
+from packer.recipe.source import UNKNOWN, Given, Heads, Lines, Loaded, Source
+from packer.sources.ask_all import THREADS, ask_all
+from packer.sources.file_states import UNREADABLE, FileState, are_young, state_of
+from packer.sources.files.file_lines import FileLines, Opened
+from packer.sources.files.files_below import check_below
+from packer.sources.files.slides import Levels, check_level, files_of_slide, has_folder, is_slide, slide_levels
+from packer.sources.volumes.tiff_volume import PageLines, volume_of
+from readers.contract.regular_files import digest_raw, open_raw, read_raw
+
+NO_LEVELS: Mapping[str, Levels | BadPair] = MappingProxyType({})
+NO_FILE = (0, 0, 0)
+"""The state of a file that a row lacks."""
+CHUNK = 256
+"""Rows whose states are one answer: a state takes two microseconds."""
+
+
+@dataclass(frozen=True)
+class FolderSource(Source):
+    """The files below a folder, and the pairs among them of which there is no table yet."""
+
+    raw: Path
+    pairs: tuple[Pair, ...] = field(default=(), repr=False)
+    templates: tuple[str, ...] = ("", "")
+    max_pixels: int = MOST_PIXELS
+    volumes: bool = False
+    """True if the pages of a TIFF are the slices of a volume."""
+    slides: bool = False
+    """True if some of the files are slides."""
+    slide_level: int = 0
+    """The level of a slide that is its picture."""
+    kind: ClassVar[str] = "folder"
+    gives_lines: ClassVar[bool] = True
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The versions of what reads slides, if there are any."""
+        return slide_tools() if self.slides else ()
+
+    @property
+    def gives_volumes(self) -> bool:
+        return self.volumes
+
+    def rows(self) -> Iterator[RowRef]:
+        return refs_of(self.pairs)
+
+    def heads(self, refs: Sequence[RowRef]) -> Iterator[Heads]:
+        slides = [path for ref in refs for path in ref.parts if is_slide(path)] if self.slides else []
+        levels = dict(slide_levels(self.raw, slides))
+        yield from ask_all(lambda ref: self.heads_of(ref, levels), refs)
+
+    def states(self, refs: Sequence[RowRef]) -> NDArray[np.int64]:
+        """Return the states of the image and the label of each row."""
+        if len(refs) <= CHUNK:
+            return self._states(refs)
+        chunks = [refs[first : first + CHUNK] for first in range(0, len(refs), CHUNK)]
+        return np.concatenate(list(ask_all(self._states, chunks)))
+
+    def identities(self, refs: Sequence[RowRef]) -> Iterator[tuple[str, ...] | None]:
+        with ThreadPoolExecutor(THREADS) as pool:
+            yield from pool.map(self._identity, refs)
+
+    def load(self, ref: RowRef) -> Loaded:
+        data: list[Given] = []
+        identities = [""] * len(ref.parts)
+        for number, part in enumerate(ref.parts):
+            try:
+                if is_slide(part):
+                    opened = self.load_lines(ref._replace(parts=(part,)))
+                    identities[number] = opened.identities[0]
+                    data.append(_all_lines(part, opened))
+                    continue
+                paths = part.split(SEPARATOR)
+                files = [self.read(path, is_alone=len(paths) == 1) for path in paths]
+                digests = [blake3(file).hexdigest() if path else "" for path, file in zip(paths, files, strict=True)]
+                identities[number] = _together(digests)
+                given: Given = files[0] if len(files) == 1 else tuple(files)
+                if part and self.volumes:
+                    given = volume_of(part, [BytesIO(file) if file else None for file in files], self.max_pixels)
+                data.append(given)
+            except BadPair as bad:
+                return Loaded.refused(bad, data, identities)
+        return Loaded(tuple(data), tuple(identities), self._bad_volumes(ref))
+
+    def load_lines(self, ref: RowRef) -> Loaded:
+        """Identify a row that is too large for memory, and open its files."""
+        data: list[Lines | bytes] = []
+        identities = [""] * len(ref.parts)
+        with ExitStack() as opened:
+            for number, part in enumerate(ref.parts):
+                try:
+                    try:
+                        data.append(opened.enter_context(closing(self._lines(part))) if part else b"")
+                    finally:  # a bad file has an identity, too
+                        identities[number] = self._identity_of(part)
+                except BadPair as bad:
+                    return Loaded.refused(bad, data, identities)
+            if (reason := self._bad_volumes(ref)) is not None:
+                return Loaded(tuple(data), tuple(identities), reason)
+            opened.pop_all()
+        return Loaded(tuple(data), tuple(identities))
+
+    def _bad_volumes(self, ref: RowRef) -> str | None:
+        """Return why volumes are not at one place, which their slices do not show."""
+        heads = self.heads_of(ref) if self.volumes and sum(map(bool, ref.parts)) > 1 else ()
+        return heads if isinstance(heads, str) else None
+
+    def _lines(self, part: str) -> Lines:
+        """Open the files of a field."""
+        if self.volumes:
+            return PageLines(self.raw, part, self.max_pixels)
+        with naming(part):
+            return FileLines(part.split(SEPARATOR), self._opened)
+
+    def _identity_of(self, part: str) -> str:
+        with naming(part):
+            return _together([self.digest_of(path) if path else "" for path in part.split(SEPARATOR)])
+
+    def read(self, path: str, is_alone: bool = True) -> bytes:
+        """Return the bytes of a file; none for a file that a field lacks, so no other of its files may be empty."""
+        if not path:
+            return b""
+        with naming(path):
+            data = read_raw(f"{self.raw}/{path}")
+            if not data and not is_alone:
+                raise BadPair("is empty")
+        return data
+
+    def to_text(self) -> str:
+        facts = {"raw": str(self.raw), "max_pixels": self.max_pixels, "fields": len(self.templates)}
+        slides = {"slides": self.slides, "slide_level": self.slide_level}
+        return json.dumps({"kind": self.kind, **facts, "volumes": self.volumes, **slides})
+
+    @classmethod
+    def from_json(cls, facts: dict[str, Any]) -> FolderSource:
+        given = {name: facts[name] for name in ("max_pixels", "volumes", "slides", "slide_level")}
+        return cls(Path(facts["raw"]), templates=("",) * facts["fields"], **given)
+
+    def heads_of(self, ref: RowRef, levels: Mapping[str, Levels | BadPair] = NO_LEVELS) -> Heads:
+        """Return the header of each field of a row, or why it is bad."""
+        try:
+            paths = [part.split(SEPARATOR) for part in ref.parts if part]
+            heads = [[self._header(path, levels) for path in files if path] for files in paths]
+            for number, (files, found) in enumerate(zip(paths, heads, strict=True)):
+                for path, header in zip(filter(None, files), found, strict=True):
+                    noun = "label" if number < 2 else "file"
+                    if isinstance(of := levels.get(ref.parts[0]), tuple):
+                        check_level(ref.parts[0], of, self.slide_level, path, header.size, noun)
+                    check_alike(ref.parts[0], heads[0][0], path, header, noun)
+        except BadPair as bad:
+            return str(bad)
+        return tuple(found[0] for found in heads)
+
+    def header(self, path: str) -> Header:
+        if is_slide(path):
+            return self._header(path, dict(slide_levels(self.raw, [path])))
+        with naming(path), open_raw(self.raw / path) as file:
+            return read_pages(file, self.max_pixels).header if self.volumes else read_header(file, self.max_pixels)
+
+    def _header(self, path: str, levels: Mapping[str, Levels | BadPair]) -> Header:
+        """Return the header of a file, or of a slide with these levels."""
+        if path not in levels:
+            return self.header(path)
+        with naming(path):
+            if isinstance(found := levels[path], BadPair):
+                raise found
+            return slide_header(found, self.slide_level, self.max_pixels)
+
+    def check_parts(self, parts: Sequence[str]) -> None:
+        check_below(self.raw, filter(None, SEPARATOR.join(parts).split(SEPARATOR)))
+
+    def size_of(self, path: str) -> int:
+        """Return the number of bytes of a regular file."""
+        with open_raw(self.raw / path) as file:
+            return file.seek(0, 2)
+
+    def digest_of(self, path: str) -> str:
+        """Return a text that equal files share."""
+        if not is_slide(path):
+            return digest_raw(self.raw / path)
+        names = files_of_slide(self.raw, path)
+        return _together([*[digest_raw(self.raw / name) for name in names], *names[1:]])
+
+    def _opened(self, path: str) -> Opened:
+        """Open a file whose lines are decoded in order."""
+        if not is_slide(path):
+            return StripFile(self.raw / path, self.max_pixels)
+        files = [self.raw / name for name in files_of_slide(self.raw, path)]
+        return SlideFile(files, self.slide_level, self.max_pixels)
+
+    def _states(self, refs: Sequence[RowRef]) -> NDArray[np.int64]:
+        raw = str(self.raw)
+        parts = [part for ref in refs for part in ref.parts]
+        found = (_state(raw, part) if part else NO_FILE for part in parts)
+        width = 3 * len(refs[0].parts if refs else self.templates)
+        states = np.fromiter(chain.from_iterable(found), np.int64, 3 * len(parts)).reshape(-1, width)
+        states[are_young(states), 0] = UNKNOWN
+        return states
+
+    def _identity(self, ref: RowRef) -> tuple[str, ...] | None:
+        try:
+            return tuple(
+                _together([self.digest_of(path) if path else "" for path in part.split(SEPARATOR)])
+                for part in ref.parts
+            )
+        except (OSError, BadPair):
+            return None
+
+
+def refs_of(pairs: Iterable[Pair]) -> Iterator[RowRef]:
+    """Yield the reference to each pair."""
+    return (
+        RowRef(pair.split, pair.key, (pair.image, pair.label, *map(SEPARATOR.join, pair.further))) for pair in pairs
+    )
+
+
+def images_of(pairs: Iterable[Pair]) -> Iterator[RowRef]:
+    """Yield the reference to each image, with its further fields and without a label."""
+    return (RowRef(pair.split, pair.key, (pair.image, *map(SEPARATOR.join, pair.further))) for pair in pairs)
+
+
+def _all_lines(part: str, opened: Loaded) -> Given:
+    """Return all lines of a picture that is opened alone."""
+    opened.check()
+    lines: Lines = opened.data[0]
+    with naming(part), closing(lines):
+        check_whole("slide", lines.size)
+        return lines.lines(0, lines.size[0])
+
+
+def _state(raw: str, part: str) -> FileState:
+    """Return the state of a file, or one that stands for those of several."""
+    if has_folder(part):
+        try:
+            paths = files_of_slide(Path(raw), part)
+        except BadPair:
+            return UNREADABLE
+    elif SEPARATOR not in part:
+        return state_of(f"{raw}/{part}")
+    else:
+        paths = part.split(SEPARATOR)
+    states = [state_of(f"{raw}/{path}") if path else NO_FILE for path in paths]
+    digest = int.from_bytes(blake3(repr(states).encode()).digest(length=7), "little")
+    return digest, max(state[1] for state in states), max(state[2] for state in states)
+
+
+def _together(digests: Sequence[str]) -> str:
+    """Return the digest of a file, or one of the digests of several."""
+    return digests[0] if len(digests) == 1 else blake3(SEPARATOR.join(digests).encode()).hexdigest()

@@ -1,0 +1,94 @@
+"""NIfTI volumes as a source of volumes: a row is a pair of files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+
+from blake3 import blake3
+from numpy.typing import NDArray
+
+from packer.decoding.decode import check_alike
+from packer.decoding.header import Header
+from packer.decoding.raw_file import naming
+from packer.errors import BadPair, LostFile
+from packer.recipe.row_ref import RowRef
+from packer.recipe.source import Lines, Loaded, Slices
+from packer.sources.file_states import state_of
+from packer.sources.volumes.nifti import NiftiSlices, class_slice
+from packer.sources.volumes.nifti_lines import NiftiLines
+from packer.sources.volumes.nifti_volume import THIRD, Volume
+
+
+class NiftiVolumes(NiftiSlices):
+    """Pairs of volumes, whose slices lie along an axis as those of `NiftiSlices`."""
+
+    kind: ClassVar[str] = "nifti volumes"
+    gives_lines: ClassVar[bool] = True
+    gives_volumes: ClassVar[bool] = True
+
+    def as_volumes(self) -> NiftiVolumes:
+        return self
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        return ("nifti volumes 1",) if self.axis == THIRD else ("nifti volumes 1", f"along axis {self.axis}")
+
+    def rows(self) -> Iterator[RowRef]:
+        for (split, key), paths in self.volumes.items():
+            yield RowRef(split, key, paths)
+
+    def load(self, ref: RowRef) -> Loaded:
+        """Read both files. The slices are scaled and checked when they are stored."""
+        return self._loaded(ref, self._read)
+
+    def load_lines(self, ref: RowRef) -> Loaded:
+        """Identify both files of a row that is too large for memory, which are then read once more."""
+        return self._loaded(ref, self._lines)
+
+    def _loaded(self, ref: RowRef, read: Callable[[int, str], tuple[Slices | Lines, str]]) -> Loaded:
+        data: list[Slices | Lines] = []
+        identities = [""] * len(ref.parts)
+        try:
+            self._heads(ref)
+            for field, part in enumerate(ref.parts):
+                with naming(part):
+                    volume, identities[field] = read(field, part)
+                    data.append(volume)
+        except BadPair as bad:
+            return Loaded.refused(bad, data, identities)
+        return Loaded(tuple(data), tuple(identities))
+
+    def _heads(self, ref: RowRef) -> tuple[Header, ...]:
+        heads = []
+        for field, path in enumerate(ref.parts):
+            with naming(path):
+                heads.append(self._header(field, path))
+        check_alike(ref.parts[0], heads[0], ref.parts[1], heads[1])
+        return tuple(heads)
+
+    def _slices(self, volume: Volume) -> int | None:
+        return volume.slices
+
+    def _read(self, field: int, path: str) -> tuple[Slices, str]:
+        """Return a volume, and the BLAKE3 of its bytes, unpacked."""
+        state = state_of(f"{self.root}/{path}")
+        volume = self._volume(path)
+        data = volume.all_bytes()
+        if state_of(f"{self.root}/{path}") != state:
+            raise LostFile("changed while it was read; build again")
+
+        def values(number: int) -> NDArray[Any]:
+            found = volume.values(volume.numbers(number, data))
+            return class_slice(found) if field else found
+
+        return Slices(volume.upright, values, path), blake3(data).hexdigest()
+
+    def _lines(self, field: int, path: str) -> tuple[NiftiLines, str]:
+        """Return a volume that is read when its slices are asked for, and the BLAKE3 of its bytes, unpacked."""
+        volume, digest = self._volume(path), blake3()
+        lines = NiftiLines(volume, path, class_slice if field else None)
+        for piece in volume.pieces():
+            digest.update(piece)
+        lines.check_unchanged()
+        return lines, digest.hexdigest()
