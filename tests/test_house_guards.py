@@ -87,7 +87,7 @@ def test_a_build_of_label_pictures_imports_no_format_of_annotations(raw_folder: 
 
 
 OTHER_SOURCES = {f"packer.sources.{name.rpartition('.')[0]}" for name in KINDS.values()}
-NEEDED_BY_ALL = {"packer.sources.files.objects", "packer.sources.pack", "packer.sources.rows"}
+NEEDED_BY_ALL = {"packer.sources.files.objects", "packer.sources.pack"}
 """The plan of any build imports these. A worker does not."""
 
 

@@ -14,6 +14,8 @@ from typing import Any
 
 from packer.errors import BadPair, EngineError, UsageError
 
+FUNCTIONS = "functions"
+"""The key in the text of a source that calls functions of the user."""
 ONE_AT_A_TIME = RLock()
 """Held while a function of the user runs: it need not know that a worker has threads."""
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")

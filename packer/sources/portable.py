@@ -9,8 +9,7 @@ from typing import Any
 
 from packer.errors import InputError, UsageError
 from packer.sources.file_states import elsewhere
-from packer.sources.functions import is_named
-from packer.sources.rows import Rows
+from packer.sources.functions import FUNCTIONS, is_named
 from readers.stores.open_store import url_of
 
 PATHS = ("raw", "root", "path")
@@ -29,7 +28,7 @@ def portable(text: str) -> str:
         facts["files"] = {file: elsewhere(state) for file, state in facts["files"].items()}
     if "states" in facts:
         facts["states"] = [elsewhere(state) for state in facts["states"]]
-    if facts["kind"] == Rows.kind and not is_named(facts["functions"]):
+    if FUNCTIONS in facts and not is_named(facts[FUNCTIONS]):
         raise UsageError(
             "load, version and sizes of a plan must be functions at the top level of a module that other machines can "
             "import: a plan names the module and the function, because nothing in it is unpickled"
@@ -68,11 +67,11 @@ def check_portable(text: str, modules: Collection[str] | None = None) -> None:
     None allows every module: whoever asked has shown that the plan is the one it means.
     """
     facts = json.loads(text)
-    if facts["kind"] != Rows.kind:
+    if FUNCTIONS not in facts:
         return
-    if not is_named(facts["functions"]):
+    if not is_named(facts[FUNCTIONS]):
         raise UsageError("the plan has functions that are not named as module:function; nothing in a plan is unpickled")
-    named = [str(name) for name in json.loads(facts["functions"]) if name is not None]
+    named = [str(name) for name in json.loads(facts[FUNCTIONS]) if name is not None]
     refused = [name for name in named if modules is not None and name.partition(":")[0] not in modules]
     if refused:
         module = refused[0].partition(":")[0]

@@ -7,13 +7,13 @@ import json
 from packer.recipe.source import Source
 from packer.sources.containers import CONTAINERS, source_class
 from packer.sources.files.folder import FolderSource
+from packer.sources.functions import FUNCTIONS
 
-ROWS = "rows"
 KINDS = {
     "nifti volumes": "volumes.nifti_whole.NiftiVolumes",
     "objects": "files.objects.ObjectsSource",
     "pack": "pack.PackSource",
-    ROWS: "rows.Rows",
+    "rows": "rows.Rows",
     "annotated": "annotated.annotated.AnnotatedSource",
     "indexed": "annotated.indexed.IndexedSource",
     **CONTAINERS,
@@ -23,7 +23,7 @@ KINDS = {
 
 def reader_of(text: str) -> str:
     """Name what reads a row of the source with this text, for the reason of a crash; of none it is a decoder."""
-    is_function = bool(text) and json.loads(text)["kind"] == ROWS
+    is_function = bool(text) and FUNCTIONS in json.loads(text)
     return "the process that ran load()" if is_function else "the decoder"
 
 

@@ -23,6 +23,7 @@ from packer.decoding.raw_file import naming
 from packer.errors import BadPair
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import UNKNOWN, Data, Heads, Loaded, Source
+from packer.sources.functions import FUNCTIONS
 from packer.sources.given_fields import FIELDS, LABEL, identity
 from packer.sources.row_functions import RowFunctions, size_of
 from packer.sources.row_keys import Key, Lacking, Without, name_of, split_and_key
@@ -159,12 +160,12 @@ class Rows(Source):
     def to_text(self) -> str:
         """Return the functions without the keys."""
         facts = {"size": self._size, "scales": self._scales, "fields": self._fields}
-        return json.dumps({"kind": self.kind, "functions": self._functions.text, **facts})
+        return json.dumps({"kind": self.kind, FUNCTIONS: self._functions.text, **facts})
 
     @classmethod
     def from_json(cls, facts: dict[str, Any]) -> Rows:
         rows = cls.__new__(cls)
-        rows._keys, rows._functions, rows._lacking = (), RowFunctions.of_text(facts["functions"]), Lacking(None)
+        rows._keys, rows._functions, rows._lacking = (), RowFunctions.of_text(facts[FUNCTIONS]), Lacking(None)
         rows._fields, rows._types = tuple(facts["fields"]), PLAIN
         rows._size, rows._scales = facts["size"] and (facts["size"][0], facts["size"][1]), facts["scales"]
         return rows

@@ -29,8 +29,9 @@ import packer.sources.library_process
 from drills.damaged_packs import BROKEN, Worker
 from drills.tally import Tally, finish
 from packer.decoding.decode import decode_image, read_label
-from packer.decoding.rules import ImageRules
+from packer.decoding.rules import MOST_PIXELS, ImageRules
 from packer.errors import BadPair, InputError
+from packer.recipe.source import Wanted
 from packer.sources.archives.hugging_face import HuggingFaceSource
 from packer.sources.archives.parquet import ParquetSource
 from packer.sources.arrays.hdf5_arrays import Hdf5Arrays
@@ -141,12 +142,13 @@ def outcome(path: Path, kind: Any, names: Names, loads: bool) -> str:
     """Plan and load all rows of a file, and name what happened. Other errors than ours are raised."""
     try:
         source = kind.at(path, names)
-        refs = list(source.rows())
+        listing = source.list_rows(Wanted(path, MOST_PIXELS, keeps_unlabelled=False))
+        refs = list(listing.rows)
         bad = [heads for heads in source.heads(refs) if isinstance(heads, str)]
         loaded = [source.load(ref) for ref in refs] if loads else []
     except InputError:
         return REFUSED
-    if getattr(source, "problems", ()):
+    if listing.problems:
         return REFUSED
     if bad or any(row.bad for row in loaded):
         return BAD
