@@ -14,7 +14,7 @@ from conftest import RawFolder, make_raw, make_varied_raw, pack, write_png
 from drills.published import same
 
 from packer.build import Summary, build
-from packer.errors import RejectedError
+from packer.errors import RejectedError, UsageError
 from packer.packs.diff import difference
 from packer.packs.garbage import delete_garbage
 from packer.packs.repair import repair_pack
@@ -165,6 +165,13 @@ def test_a_generation_that_is_published_during_a_build_is_not_read(own: tuple[Ra
     assert isinstance(again, PackSource)
     converted(again, tmp_path / "out")
     assert rows_of(tmp_path / "out") == rows != rows_of(before)
+
+
+def test_a_pack_of_pictures_has_no_volumes(packed: Path) -> None:
+    source = PackSource.at(packed)
+    assert not source.gives_volumes
+    with pytest.raises(UsageError, match="--volumes: the rows of this pack are pictures; build from the files"):
+        source.as_volumes()
 
 
 def test_another_pack_at_the_same_path_is_refused(own: tuple[RawFolder, Path], tmp_path: Path) -> None:
