@@ -98,6 +98,25 @@ def test_repair_makes_the_same_bytes_again(night: RawFolder, tmp_path: Path, sto
     assert published(out) == whole
 
 
+@pytest.mark.parametrize("storage", STORAGES)
+def test_a_refused_repair_loses_nothing(night: RawFolder, tmp_path: Path, storage: str) -> None:
+    out = tmp_path / "out"
+    built(night.path, out, "--format", storage)
+    shards = sorted(path for path in out.glob("shards/train-*") if not path.name.endswith(".json"))
+    data = bytearray(shards[0].read_bytes())
+    data[len(data) // 2] ^= 4
+    shards[0].write_bytes(data)
+    for path in sorted((night.path / "train/images").iterdir()):
+        path.write_bytes(b"garbage")
+    before, damage = published(out), run("verify", out).stdout
+    done = run("repair", "--quiet", out, night.path)
+    assert done.exit_code == 1, done.stderr
+    assert published(out) == before
+    receipts = {path.name.partition(".")[0] for path in out.glob("shards/*.json")}
+    assert {path.name.partition(".")[0] for path in shards} <= receipts
+    assert run("verify", out).stdout == damage
+
+
 @pytest.mark.parametrize("victim", ["manifest.json", "generations/000001.json", "generations/shards-*.npy"])
 def test_repair_of_what_holds_the_shards_together(night: RawFolder, tmp_path: Path, victim: str) -> None:
     out = tmp_path / "out"

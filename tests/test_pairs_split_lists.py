@@ -106,6 +106,20 @@ def test_every_way_to_name_a_pair_is_understood(raw: Path, line: str) -> None:
     ]
 
 
+@pytest.mark.parametrize("name", [" lead", "trail ", "  both 1 ", "a b"])
+def test_a_name_may_begin_and_end_with_spaces(tmp_path: Path, name: str) -> None:
+    touch(tmp_path, *(f"{kind}/{each}.png" for kind in ("images", "masks") for each in ("a", name)))
+    write(tmp_path / "train.txt", "  a ", name)
+    assert splits(tmp_path) == [("train", key) for key in sorted(("a", name))]
+
+
+def test_a_name_with_spaces_is_not_the_name_without_them(tmp_path: Path) -> None:
+    touch(tmp_path, *(f"{kind}/{each}.png" for kind in ("images", "masks") for each in ("a", " a")))
+    write(tmp_path / "train.txt", " a")
+    write(tmp_path / "val.txt", "a")
+    assert sorted(splits(tmp_path)) == [("train", " a"), ("val", "a")]
+
+
 @pytest.mark.parametrize("lists", ["cuts", "cuts/", "cuts/{split}.txt", "cuts/{split:train|val}.txt"])
 def test_lists_can_be_a_folder_or_a_path_with_the_split(raw: Path, lists: str) -> None:
     write(raw / "cuts/train.txt", "a")

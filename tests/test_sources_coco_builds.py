@@ -63,6 +63,14 @@ def shards(out: Path) -> list[str]:
     return [table.fingerprint(number) for number in range(len(table))]
 
 
+def test_a_name_with_a_line_feed_pretends_to_be_no_other_line(tmp_path: Path) -> None:
+    raw = coco_folder(tmp_path / "raw", images=images({7: "a.png", 5: "b.png", 9: "c.png", 4: "d\nfinding   e.png"}))
+    done = run("build", "--missing", "skip", *options(), raw, tmp_path / "out")
+    assert done.exit_code == 0
+    assert "d\\u000afinding   e.png" in done.stderr
+    assert not [line for line in done.stderr.splitlines() if line.startswith("finding   e.png")]
+
+
 @pytest.mark.parametrize("storage", STORAGES)
 def test_a_file_of_coco_becomes_labels(tmp_path: Path, storage: str) -> None:
     out = pack(coco_folder(tmp_path / "raw"), tmp_path / "out", *options(), "--format", storage)

@@ -6,6 +6,6 @@ publishes when every shard is there. `judge` decides for all whether the result 
 """
 
 from packer.build.summary import Summary
-from packer.build.whole import build, build_from, build_pack, build_plan, lock_if_there
+from packer.build.whole import build, build_from, build_pack, build_plan, built_here, lock_if_there
 
-__all__ = ["Summary", "build", "build_from", "build_pack", "build_plan", "lock_if_there"]
+__all__ = ["Summary", "build", "build_from", "build_pack", "build_plan", "built_here", "lock_if_there"]

@@ -89,7 +89,7 @@ def build_from(
         check_target(request.out, request.raw)
         stack.enter_context(locked_target(request.out))
         pool = stack.enter_context(open_pool(request.workers, request.task_timeout))
-        builder = partial(_built_here, pool=pool)
+        builder = partial(built_here, pool=pool)
         if request.engine is not None:
             from packer.build.there import Cluster, built_there  # a build on this machine imports no engines
             from packer.engines.connect import connect
@@ -161,7 +161,7 @@ def build(
         prepare_target(out)
         tidy(out)
         with timer.step("build"):
-            receipts = _build_shards(plan, advance, builder or partial(_built_here, pool=pool), bucket)
+            receipts = _build_shards(plan, advance, builder or partial(built_here, pool=pool), bucket)
             pool.close()
         rows, rejects = judge(expected, receipts)
         with timer.step("look back"):
@@ -203,9 +203,9 @@ def _build_shards(
     return receipts
 
 
-def _built_here(plan: Plan, pool: Pool) -> Shards:
-    """Build the shards of a plan in worker processes of this machine."""
+def built_here(plan: Plan, pool: Pool, rewrite: bool = False) -> Shards:
+    """Build the shards of a plan in worker processes of this machine; with `rewrite`, also files that are there."""
     numbers, specs = list(plan.new_specs), list(plan.new_specs.values())
-    with closing(build_shards(specs, plan.found.source, plan.request.out, pool)) as shards:
+    with closing(build_shards(specs, plan.found.source, plan.request.out, pool, rewrite)) as shards:
         for index, receipt in shards:
             yield numbers[index], receipt

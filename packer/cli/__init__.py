@@ -112,7 +112,7 @@ class Commands(click.Group):
         except (PackError, ReadError) as error:
             message = f"{error}{_published_before(ctx, error)}"
             answer_failure(message, exit_code(error), error)
-            LOG.say("error", f"packer: {message}", exit_code=exit_code(error))
+            LOG.fail("error", message, exit_code(error))
             if str(error).count("\n") > MOST_LINES and LOG.form == TEXT:
                 show(f"packer: {str(error).splitlines()[0]} (listed above)", err=True)
             ctx.exit(exit_code(error))
@@ -121,7 +121,7 @@ class Commands(click.Group):
             number = stop.number if isinstance(stop, StoppedError) else signal.SIGINT
             message = f"{STOPPED[number]}{_left_behind(ctx)}"
             answer_failure(message, exit_code(stop))
-            LOG.say("stopped", f"packer: {message}", exit_code=exit_code(stop))
+            LOG.fail("stopped", message, exit_code(stop))
             ctx.exit(exit_code(stop))
         except MemoryError as error:
             advice = "try fewer --workers or a smaller --shard-size"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from packer.cli.loading import loading
 from packer.cli.output import show
+from readers.contract.plain_text import one_line
 
 if TYPE_CHECKING:
     from readers.stores.store import Store
@@ -31,6 +32,13 @@ class Log:
 
     def say(self, event: str, text: str, **facts: object) -> None:
         """Write a line. People see `text`; JSON also has `event`, the kind of line, and `facts`."""
+        self._write(event, one_line(text) if self.form == TEXT else text, facts)
+
+    def fail(self, event: str, error: str, exit_code: int) -> None:
+        """Write why the run ends. An error may have many lines."""
+        self._write(event, f"packer: {error}", {"exit_code": exit_code})
+
+    def _write(self, event: str, text: str, facts: dict[str, object]) -> None:
         if self.form == TEXT:
             show(text, err=True)
             return

@@ -17,6 +17,7 @@ from packer.cli.progress import shown
 from packer.cli.values import FolderType
 from packer.publish.target import raw_and_out
 from readers.contract.manifest import MANIFEST
+from readers.contract.plain_text import one_line
 
 if TYPE_CHECKING:
     from packer.packs.verify import Damage
@@ -86,4 +87,4 @@ def repair_command(
 
 def _print_damage(damage: Sequence[Damage]) -> None:
     for item in damage:
-        show(f"damaged   {item}", err=True)
+        show(one_line(f"damaged   {item}"), err=True)

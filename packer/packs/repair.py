@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from pathlib import Path
 
-from packer.build import Summary, build, lock_if_there
+from packer.build import Summary, build, built_here, lock_if_there
 from packer.config.config import Settings, read_config
 from packer.config.effective import from_python
 from packer.config.last_build import last_settings
 from packer.config.options import CONFIGURATION
-from packer.errors import InputError, PackError, PinnedError
+from packer.errors import InputError, PackError, PinnedError, counted
 from packer.packs.verify import Damage, verify
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Input, Request, raw_or_source
@@ -22,10 +23,8 @@ from packer.publish.generation import restore_manifest
 from packer.publish.target import is_ours, tidy
 from packer.shards.stamps import may_be_one_of
 from packer.workers.run import build_shards, open_pool
-from readers.contract.atomic import sync_folder
 from readers.contract.errors import DamagedError, NoPackError
-from readers.contract.manifest import MANIFEST, SHARDS, Manifest
-from readers.contract.receipt import SUFFIX
+from readers.contract.manifest import MANIFEST, Manifest
 from readers.machine import usable_cores
 
 
@@ -89,7 +88,7 @@ def repair_pack(
             _build_alone(Request.from_settings(_lenient(settings), source), stems, error)
         left = _verify(out, workers, progress)
     if left:
-        raise refused or DamagedError("\n".join([f"{out}: {len(left)} problems are left", *map(str, left)]))
+        raise refused or DamagedError("\n".join([f"{out}: {counted(len(left), 'problem')} left", *map(str, left)]))
     return Repair(tuple(damage), summary, refused)
 
 
@@ -97,9 +96,8 @@ def _build_all(request: Request, stems: frozenset[str], progress: Progress) -> S
     """Build a generation in which the shards with these stems are new."""
     with open_pool(request.workers, request.task_timeout) as pool:
         plan = make_plan(request, stems, pool)
-        _forget(request.out, stems)
         with progress("packing", plan.pieces, "rows") as advance:
-            return build(plan, advance, pool)
+            return build(plan, advance, pool, partial(built_here, pool=pool, rewrite=True))
 
 
 def _lenient(settings: Settings) -> Settings:
@@ -116,8 +114,7 @@ def _build_alone(request: Request, stems: frozenset[str], refusal: PackError) ->
         except PackError as error:
             raise refusal from error
         specs = [spec for spec in plan.new_specs.values() if may_be_one_of(spec, stems, request.out)]
-        _forget(request.out, stems)
-        with closing(build_shards(specs, plan.found.source, request.out, pool)) as shards:
+        with closing(build_shards(specs, plan.found.source, request.out, pool, rewrite=True)) as shards:
             for _ in shards:
                 pass  # each is written when it is there
 
@@ -143,10 +140,3 @@ def _verify(out: Path, workers: int | None, progress: Progress) -> list[Damage]:
         return [Damage(str(error))]
     with progress("verifying", total, "B") as advance:
         return verify(out, workers or usable_cores(), advance)
-
-
-def _forget(out: Path, stems: Iterable[str]) -> None:
-    """Remove the receipts of shards. Their files are replaced when the shards are built again."""
-    for stem in stems:
-        (out / SHARDS / (stem + SUFFIX)).unlink(missing_ok=True)
-    sync_folder(out / SHARDS)

@@ -60,7 +60,7 @@ class ListedPairs:
 
     def _one_name(self, line: ListLine) -> Candidate | None:
         assert self._matches, "lines with one name need a layout"
-        found = next((found for name in line.names if (found := self._keys(name))), {("", line.names[-1])})
+        found = next((found for name in line.names if (found := self._keys(name))), {("", line.name)})
         if len(found) > 1:
             keys = ", ".join(first_of(sorted(key for _, key in found), MOST_NAMED))
             self.found.problems.append(of_line(line.where, f"{line.text} may be any of {keys}", "any of"))

@@ -26,16 +26,27 @@ _BETWEEN = re.compile(
 
 @dataclass(frozen=True)
 class ListLine:
-    """A line of a list: its split, its position as `path:number`, and its text."""
+    """A line of a list: its split, its position as `path:number`, and what is written there."""
 
     split: str
     where: str
-    text: str
+    written: str
+    """The line with the spaces at its ends: a name may begin with one."""
+
+    @property
+    def text(self) -> str:
+        """The line without the spaces at its ends."""
+        return self.written.strip()
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names that a line may mean: all of it, or all but the flags at its end. A name may have spaces."""
-        return tuple(dict.fromkeys((self.text, _FLAGS.sub("", self.text))))
+        """The names that a line may mean: all of it, its text, or the text without the flags at its end."""
+        return tuple(dict.fromkeys((self.written, self.text, self.name)))
+
+    @property
+    def name(self) -> str:
+        """The text without the flags at its end. It may have spaces."""
+        return _FLAGS.sub("", self.text)
 
     @property
     def two_paths(self) -> tuple[str, str] | None:
@@ -97,9 +108,9 @@ def without_unions(lines: list[ListLine]) -> list[ListLine]:
 
     A test list that repeats the training lists stays, because it is a leak.
     """
-    names: dict[str, set[tuple[str, ...]]] = {}
+    names: dict[str, set[str]] = {}
     for line in lines:
-        names.setdefault(line.split, set()).add(line.names)
+        names.setdefault(line.split, set()).add(line.text)
     unions = set()
     for split, listed in names.items():
         parts = [others for other, others in names.items() if other not in unions and others < listed]
@@ -138,4 +149,4 @@ def _read_list(split: str, path: Path, shown: str, problems: list[Problem]) -> I
         return
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip():
-            yield ListLine(split, f"{shown}:{number}", line.strip())
+            yield ListLine(split, f"{shown}:{number}", line)

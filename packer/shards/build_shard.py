@@ -56,11 +56,13 @@ def build_shard(
     mark: PairMark = unmarked,
     writing: Callable[[], None] = ignore_writing,
     memory: Memory = fresh,
+    rewrite: bool = False,
 ) -> Receipt:
     """Decode the pieces of a shard, and write its files and its receipt below `out`: the same bytes for any `threads`.
 
     The pieces in `crashed` are not read: they become rejects with these reasons. `writing` is
-    called when all rows are decoded.
+    called when all rows are decoded. A shard that is there is not written again: published files never change.
+    With `rewrite` it is, because its bytes are damaged.
     """
     every = range(len(spec.pieces))
     indices = [index for index in every if index not in crashed] if crashed else every
@@ -68,7 +70,12 @@ def build_shard(
         columns, table = decode_pieces(spec, source, indices, threads, mark, memory, scratch)
         for index, why in crashed.items():
             table.put(index, _crashed_row(spec, index, source, why))
-        receipt = _store(_receipt(spec, table), columns, table.kept, spec.fields, out / SHARDS, writing)
+        receipt = _receipt(spec, table)
+        existing = None if rewrite else whole_shard(out / SHARDS / (receipt.stem + SUFFIX))
+        if existing is not None and existing.with_files(()) == receipt:
+            receipt = existing
+        else:
+            receipt = _store(receipt, columns, table.kept, spec.fields, out / SHARDS, writing)
     rules, text = judged(spec.recipe.rules), text_of(spec.pieces)
     write_stamps(out, ShardStamps(receipt.stem, receipt.recipe, rules, source.kind, table.stamps, text))
     write_counts(out, receipt.stem, table.counts)
@@ -146,10 +153,7 @@ def _store(
     folder: Path,
     writing: Callable[[], None],
 ) -> Receipt:
-    """Write the files, then the receipt. An existing shard is not written again: published files never change."""
-    existing = whole_shard(folder / (receipt.stem + SUFFIX))
-    if existing is not None and existing.with_files(()) == receipt:
-        return existing
+    """Write the files, then the receipt."""
     size = columns.nbytes
     writing()
     try:

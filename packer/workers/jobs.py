@@ -85,9 +85,9 @@ class ShardJob:
     time, and the reason is found in the same way for any number of threads.
     """
 
-    def __init__(self, index: int, spec: ShardSpec, source: str, out: Path) -> None:
+    def __init__(self, index: int, spec: ShardSpec, source: str, out: Path, rewrite: bool = False) -> None:
         self.index, self.source, self.out = index, source, out
-        self._spec = spec
+        self._spec, self._rewrite = spec, rewrite
         self._rejected: dict[int, str] = {}
         self._to_decode: list[int] = []
         """Pieces that are decoded one after the other, to find those that crash a worker."""
@@ -103,7 +103,7 @@ class ShardJob:
         """Return the task that comes next."""
         indices = tuple(self._to_decode or (self._picture_of(self._to_try[0]) if self._to_try else ())) or None
         crashed = {} if indices else dict(sorted(self._rejected.items()))
-        return ShardTask(self._spec, str(self.out), crashed, indices)
+        return ShardTask(self._spec, str(self.out), crashed, indices, self._rewrite)
 
     def read(self, text: str) -> Receipt | None:
         fingerprint = read_fingerprint(text)

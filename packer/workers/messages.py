@@ -26,6 +26,8 @@ class ShardTask:
     crashed: Mapping[int, str]
     """The pieces that crash workers, with the reason: they become rejects without being read."""
     indices: tuple[int, ...] | None = None
+    rewrite: bool = False
+    """Write the files although they are there: their bytes are damaged."""
 
     def to_text(self) -> str:
         return json.dumps(
@@ -34,6 +36,7 @@ class ShardTask:
                 "out": self.out,
                 "crashed": list(self.crashed.items()),
                 "indices": self.indices,
+                "rewrite": self.rewrite,
             }
         )
 
@@ -71,7 +74,7 @@ def read_task(text: str) -> ShardTask | InspectTask | MeasureTask:
         return InspectTask(request, task["crashed"])
     indices = None if task["indices"] is None else tuple(task["indices"])
     spec = ShardSpec.from_text(task["shard"])
-    return ShardTask(spec, task["out"], dict(task["crashed"]), indices)
+    return ShardTask(spec, task["out"], dict(task["crashed"]), indices, task["rewrite"])
 
 
 def shard_answer(receipt: Receipt | None) -> str:

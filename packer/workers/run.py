@@ -30,11 +30,14 @@ def open_pool(workers: int, task_timeout: int) -> Iterator[Pool]:
         yield pool
 
 
-def build_shards(specs: Sequence[ShardSpec], source: Source, out: Path, pool: Pool) -> Built:
-    """Build all shards, the largest first: the last ones then end at nearly the same time."""
+def build_shards(specs: Sequence[ShardSpec], source: Source, out: Path, pool: Pool, rewrite: bool = False) -> Built:
+    """Build all shards, the largest first: the last ones then end at nearly the same time.
+
+    With `rewrite`, the files of a shard are written although they are there, because their bytes are damaged.
+    """
     order = sorted(range(len(specs)), key=lambda index: -specs[index].weight)
     text = source.to_text()
-    return pool.run((ShardJob(index, specs[index], text, out) for index in order), pool.workers)
+    return pool.run((ShardJob(index, specs[index], text, out, rewrite) for index in order), pool.workers)
 
 
 def build_one(spec: ShardSpec, source: Source, out: Path, pool: Pool) -> Receipt:

@@ -91,7 +91,17 @@ class TaskRunner:
                 decode_pieces(task.spec, source, task.indices, one_thread, self._marked, self._memory, scratch)
             return shard_answer(None)
         return shard_answer(
-            build_shard(task.spec, source, out, self._threads, task.crashed, self._marked, self._writing, self._memory)
+            build_shard(
+                task.spec,
+                source,
+                out,
+                self._threads,
+                task.crashed,
+                self._marked,
+                self._writing,
+                self._memory,
+                task.rewrite,
+            )
         )
 
     @contextmanager
