@@ -308,7 +308,7 @@ def test_commands_that_open_no_picture_need_no_opencv(raw_folder: RawFolder, tmp
     """A server without libGL can look after packs: `import cv2` fails there."""
     out = pack(raw_folder.path, tmp_path / "out")
     commands = [[name, str(out)] for name in ("info", "log", "gc", "verify", "stats", "unpin")]
-    commands += [["rollback", str(out), "1"], ["--version"]]
+    commands += [["rollback", str(out), "1"], ["--version"], ["inspect", str(out), "--keys"]]
     commands += [["stage", str(out), str(tmp_path / "disk")], ["push", str(out), str(tmp_path / "pushed")]]
     program = (
         "import json, sys; sys.modules['cv2'] = None\n"

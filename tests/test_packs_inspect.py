@@ -15,7 +15,7 @@ from blake3 import blake3
 from conftest import RawFolder, run
 
 from packer import build_pack
-from packer.packs import inspect_row as inspect_row_module
+from packer.packs import list_keys
 from packer.packs.inspect_row import inspect_rows
 from packer.packs.recipe_words import placement_words
 from packer.publish.target import STAMPS
@@ -128,7 +128,7 @@ def test_geometry_in_words(recipe: dict[str, Any], source: Any, stored: Any, wor
 
 
 def test_all_keys_are_listed(packed_index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inspect_row_module, "KEYS_TOGETHER", 2)
+    monkeypatch.setattr(list_keys, "KEYS_TOGETHER", 2)
     pack = Pack.open(packed_index)
     keys = [pack.shard(number).key(inside) for number, inside in map(pack.table.locate, pack.rows_of("all"))]
     assert run("inspect", packed_index, "--keys").stdout.splitlines() == keys

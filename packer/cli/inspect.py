@@ -42,14 +42,16 @@ def inspect_command(out: Path, key: str | None, split: str | None, lists_keys: b
       packer inspect out/ street_004
       packer inspect out/ --keys --split val | head
     """
-    with loading():
-        from packer.packs.inspect_row import inspect_rows, keys_of
     if lists_keys:
         if key is not None or as_json:
             raise UsageError("--keys: lists the keys of rows as text; leave KEY and --json out")
-        for some in keys_of(out, split):
+        with loading():
+            from packer.packs.list_keys import keys_of_pack
+        for some in keys_of_pack(out, split):
             show(join_lines(some))
         return
+    with loading():
+        from packer.packs.inspect_row import inspect_rows
     if key is None:
         raise UsageError(f"KEY: is missing; packer inspect {out} --keys lists all keys")
     rows = inspect_rows(out, key, split)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -23,9 +22,6 @@ from readers.find_key import find_key, rows_with_key
 from readers.formats.shard import Shard
 from readers.pack import Pack
 from readers.stores.checksums import read_receipt
-
-KEYS_TOGETHER = 1000
-"""Keys that are in memory at the same time while all are listed."""
 
 
 @dataclass(frozen=True)
@@ -82,15 +78,6 @@ def inspect_rows(out: str | PathLike[str], key: str, split: str | None = None) -
     every = pack.rows_of(split or ALL)
     rows = rows_with_key(pack, key, every)
     return [inspect_row(pack, row) for row in rows or [find_key(pack, key, every)]]
-
-
-def keys_of(out: str | PathLike[str], split: str | None = None) -> Iterator[list[str]]:
-    """Yield the keys of all rows, or of those of a split, in their order, some at a time."""
-    pack = Pack.open(Path(out))
-    rows = pack.rows_of(split or ALL)
-    for start in range(rows.start, rows.stop, KEYS_TOGETHER):
-        some = range(start, min(start + KEYS_TOGETHER, rows.stop))
-        yield [pack.shard(number).key(inside) for number, inside in map(pack.table.locate, some)]
 
 
 def inspect_row(pack: Pack, row: int) -> InspectedRow:

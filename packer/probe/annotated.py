@@ -140,7 +140,9 @@ def _proposal(
         left = 'missing = "skip" leaves them out, "keep" packs pictures without annotations'
         doubts.append(f"{counted(len(plan.found.missing), 'file')} without a partner: {left}")
     if plan.rejects:
-        doubts.append(f'{len(plan.rejects)} bad pairs were found: fix them, or leave them out with on-bad = "skip"')
+        doubts.append(
+            f'{counted(len(plan.rejects), "bad pair")} found: fix them, or leave them out with on-bad = "skip"'
+        )
     if len(plan.sizes) > 1:
         settings["size"] = "native"
         doubts.append(
