@@ -139,3 +139,13 @@ def test_the_lengths_of_rows_are_those_of_their_numbers() -> None:
     for number, field in enumerate(fields):
         assert row_lengths(arrays, field).tolist() == [row[number].nbytes for row in rows]
         assert math.prod(arrays[field.name].shape) == arrays[f"{field.name}_end"][-1]
+
+
+@pytest.mark.parametrize("left", [1, 100, 5000])
+def test_a_shard_that_was_cut_says_so_and_names_the_file(storage: str, left: int, tmp_path: Path) -> None:
+    field = field_of("image", PICTURE, "|u1", 3, (64, 64))
+    arrays, _ = made_up((field,), [(64, 64)] * 3)
+    first = next(iter(writer(storage).write(tmp_path / "cut", arrays, [field])))
+    first.write_bytes(first.read_bytes()[:left])
+    with pytest.raises(DamagedError, match=rf"{first.name}: .*(cut short|not one of a \.npy file)"):
+        opener(storage)(tmp_path / "cut", ShardFacts(3, (field,)))

@@ -57,10 +57,13 @@ def open_shard(stem: Path, facts: ShardFacts) -> Shard:
     """Open the shard whose file begins with `stem`."""
     (path,) = paths(stem, facts)
     with (
-        damage_at(path, struct.error, LookupError, ValueError, RecursionError, OverflowError, TypeError),
+        damage_at(path, LookupError, ValueError, RecursionError, OverflowError, TypeError),
         contents(path) as data,
     ):
-        *rows, (start, size) = _values(path, data, facts.rows)
+        try:
+            *rows, (start, size) = _values(path, data, facts.rows)
+        except struct.error as error:
+            raise DamagedError(f"{path}: its tree ends beyond its {len(data)} bytes; was it cut short?") from error
         if size > MOST_LAYOUT_BYTES:
             raise DamagedError(f"{path}: a layout of {size} bytes is not possible")
         layout = _layout(path, data[start : start + size].tobytes())
