@@ -45,6 +45,7 @@ NOT_RAW = {
     "packer.diagnose": "records of a training",
     "packer.packs.extract": "the files that it writes, and a pack",
     "packer.packs.inspect_row": "a pack",
+    "packer.packs.list_keys": "a pack",
     "packer.packs.copy_shards": "a pack and its copy",
     "packer.packs.generations": "the table of OUT",
     "packer.packs.stage": "a pack and its copy",
