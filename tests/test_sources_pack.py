@@ -14,7 +14,7 @@ from conftest import RawFolder, make_raw, make_varied_raw, pack, write_png
 from drills.published import same
 
 from packer.build import Summary, build
-from packer.errors import RejectedError, UsageError
+from packer.errors import InputError, RejectedError, UsageError
 from packer.packs.diff import difference
 from packer.packs.garbage import delete_garbage
 from packer.packs.repair import repair_pack
@@ -301,3 +301,13 @@ def test_rows_are_listed_with_their_places(packed: Path) -> None:
     assert len(source.states(refs)) == ROWS
     identities: Iterator[Any] = iter(source.identities(refs))
     assert len(set(identities)) == ROWS
+
+
+@pytest.mark.parametrize("row", ["9" * 5000, "-1", "1e3", "", "0/0", "\u0661" * 30])
+def test_a_part_that_is_no_row_of_the_pack_is_refused(packed_index: Path, row: str) -> None:
+    source = PackSource.at(packed_index)
+    stem = next(iter(source.rows())).parts[0].partition("/")[0]
+    source.check_parts([f"{stem}/0", ""])
+    for part in (f"{stem}/{row}", f"other/{row}"):
+        with pytest.raises(InputError, match="is not a row of"):
+            source.check_parts([part])

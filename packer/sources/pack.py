@@ -30,6 +30,9 @@ from readers.contract.slices import slices_of
 from readers.pack import Pack
 from readers.stores.checksums import read_receipt
 
+MOST_DIGITS = 18
+"""Digits of the number of a row in a shard. Python refuses to read thousands of digits."""
+
 
 class PackSource(Source):
     """The rows of one generation of a pack. A part of a row is the name of its shard, and its number there."""
@@ -74,7 +77,8 @@ class PackSource(Source):
         for part in filter(None, parts):
             stem, _, row = part.partition("/")
             number = self._numbers.get(stem)
-            if number is None or not row.isdecimal() or int(row) >= self._pack.table.rows(number):
+            is_number = row.isdecimal() and len(row) <= MOST_DIGITS
+            if number is None or not is_number or int(row) >= self._pack.table.rows(number):
                 raise InputError(
                     f"{part}: is not a row of {self.root} any more; that pack was built again, build this too"
                 )
