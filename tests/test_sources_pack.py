@@ -304,7 +304,7 @@ def test_rows_are_listed_with_their_places(packed: Path) -> None:
 
 
 @pytest.mark.parametrize("row", ["9" * 5000, "-1", "1e3", "", "0/0", "\u0661" * 30])
-def test_a_part_that_is_no_row_of_the_pack_is_refused(packed_index: Path, row: str) -> None:
+def test_a_part_that_is_not_a_row_of_the_pack_is_refused(packed_index: Path, row: str) -> None:
     source = PackSource.at(packed_index)
     stem = next(iter(source.rows())).parts[0].partition("/")[0]
     source.check_parts([f"{stem}/0", ""])
