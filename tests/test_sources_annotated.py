@@ -315,6 +315,24 @@ def test_objects_are_lost_as_upright_pictures_lose_them(
     assert json.loads(built.stdout)["note_totals"] == {"objects painted": 1, "objects lost by the stored size": 1}
 
 
+@pytest.mark.parametrize("fit", ["stretch", "letterbox", "crop-or-pad", "shorter-side"])
+def test_every_object_is_visible_or_counted_at_the_stored_size(tmp_path: Path, fit: str) -> None:
+    random = Random(8)
+    pictures = {f"p{number}": [_any_box(random) for _ in range(12)] for number in range(8)}
+    raw, out = annotated_folder(tmp_path / "raw", pictures), tmp_path / "out"
+    built = run("build", "--json", "--field", "instance=ids", "--size", "9x11", "--fit", fit, raw, out)
+    totals = json.loads(built.stdout)["note_totals"]
+    assert sum(count for what, count in totals.items() if what.startswith("objects ")) == 8 * 12
+    data = open_dataset(out, "all", fields=("instance",))
+    visible = sum(len(set(np.unique(np.asarray(data[row][0])).tolist()) - {0}) for row in range(len(data)))
+    assert visible == totals["objects painted"]
+
+
+def _any_box(random: Random) -> Shape:
+    height, width = random.choice([(1, 9), (9, 1), (2, 2), (6, 9)])
+    return box(random.choice("abc"), random.randrange(-5, 24), random.randrange(-5, 36), height, width)
+
+
 def test_an_incremental_build_is_a_fresh_one_and_builds_one_shard(tmp_path: Path) -> None:
     raw = annotated_folder(tmp_path / "raw", {f"k{number:02d}": [CAR] for number in range(40)})
     options = ("--shard-size", "20000")

@@ -6,5 +6,3 @@ ORDERS = FILE, AREA, CLASS = ("file", "area", "class")
 """The object that lies on top: the later one of the file, the smaller one, or the one of the later class."""
 CROWDS = AS_CLASS, IGNORE = ("class", "ignore")
 """A crowd becomes pixels of its class, or ignored pixels."""
-RASTERISED = AT_PICTURE, AT_STORED = ("picture", "stored")
-"""Objects are painted for the size of their picture, or so that the stored size shows thin ones, too."""

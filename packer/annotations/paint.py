@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.annotations.annotation import MOST_OBJECTS, NOTHING, AnnotatedPicture, Annotation, Mask
-from packer.annotations.choices import AREA, AS_CLASS, AT_PICTURE, CLASS, FILE, IGNORE
-from packer.annotations.thin_objects import Cells, keep_thin, with_crossed
+from packer.annotations.choices import AREA, AS_CLASS, CLASS, FILE, IGNORE
 from packer.errors import BadPair
 from readers.contract.kernels import fits_kernels, kernel
 from readers.contract.receipt_facts import PAINTED, count_text
@@ -37,8 +36,6 @@ class Brush:
     crowds: str = AS_CLASS
     elsewhere: frozenset[str] = frozenset()
     """Categories of other fields than the label. They have no number, and are not lost."""
-    rasterise: str = AT_PICTURE
-    """The size that thin objects are painted for."""
 
 
 class Canvas:
@@ -49,7 +46,6 @@ class Canvas:
             raise BadPair(f"has {len(picture.annotations)} objects; a picture has at most {MOST_OBJECTS}")
         self._annotations, self._lost, self._size, self._brush = picture.annotations, picture.lost, size, brush
         self._counts = picture.counts
-        self._cells: Cells | None = None
         self._known = [index for index, each in enumerate(picture.annotations) if each.category in brush.numbers]
         self._areas = np.zeros(len(picture.annotations), np.int64)
         self.top: NDArray[Any] = np.zeros(size, np.uint8 if len(picture.annotations) < 256 else np.uint16)
@@ -59,11 +55,6 @@ class Canvas:
         self._seen = self._occurring(self.top)
         self.overlap = int(self._areas.sum()) - int(np.count_nonzero(self.top))
         """The pixels that objects lose to others on top of them."""
-
-    def keep_thin(self, cells: Cells) -> None:
-        """Give thin objects the cells of the stored size that they cross. What the picture shows is counted before."""
-        keep_thin(self.top, cells)
-        self._cells = cells
 
     def label(self) -> NDArray[Any]:
         """Return the number of the category of each pixel."""
@@ -93,7 +84,6 @@ class Canvas:
             if each.category in plane_of:
                 mask = mask_of(each, self._size)
                 self._areas[index] = np.count_nonzero(mask.inside)
-                mask = mask if self._cells is None else with_crossed(mask, self._cells)
                 window(planes[..., plane_of[each.category]], mask)[mask.inside] = 1
         return planes
 

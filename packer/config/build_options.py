@@ -31,7 +31,6 @@ class BuildOptions(TypedDict, total=False):
     annotations: str
     paint: str
     crowd: str
-    rasterise: str
     classes: str | int | PathLike[str] | Sequence[str] | ClassTable
     ignore: Sequence[str | int]
     label_codec: str

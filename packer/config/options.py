@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from packer.annotations.choices import AS_CLASS, AT_PICTURE, CROWDS, ORDERS, RASTERISED
+from packer.annotations.choices import AS_CLASS, CROWDS, ORDERS
 from packer.config.field_tables import FIELD
 from packer.config.values import (
     ACCEPTED,
@@ -161,13 +161,6 @@ LABELS = (
         "With annotations: what a crowd of objects without outlines of their own becomes: pixels of its class, or "
         "ignored ones.",
         AS_CLASS,
-    ),
-    Option(
-        "rasterise",
-        choice(RASTERISED),
-        "With annotations: paint objects at the size of the picture and sample them as labels are, or also keep those "
-        "that are thinner than a pixel of the stored size: they get the stored pixels that they cross.",
-        AT_PICTURE,
     ),
     Option(
         "classes",

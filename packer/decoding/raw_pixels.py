@@ -78,12 +78,3 @@ def upright(pixels: Pixels, header: Header) -> Pixels:
     if header.orientation in (3, 4, 7, 8):
         pixels = pixels[::-1]
     return np.ascontiguousarray(pixels)
-
-
-def before_turning(rows: Pixels, columns: Pixels, header: Header) -> tuple[Pixels, Pixels]:
-    """Return what belongs to each row and column before `upright`. Given is for each upright one a row or a column."""
-    if header.orientation in (3, 4, 7, 8):
-        rows = len(rows) - 1 - rows[::-1]
-    if header.orientation in (2, 3, 6, 7):
-        columns = len(columns) - 1 - columns[::-1]
-    return (columns, rows) if header.orientation >= 5 else (rows, columns)

@@ -64,8 +64,7 @@ def _field_words(rule: Any) -> tuple[str, str]:
 
 def _painting(rules: str) -> str:
     """Return how objects of annotations were brought to the stored size. `rules` are those of `AnnotatedSource`."""
-    thin = "; objects thinner than a stored pixel get those that they cross" if "thin objects" in rules else ""
-    return f"painted at the size of the picture, and sampled as labels are{thin}"
+    return "painted at the size of the picture, and sampled as labels are"
 
 
 def _table(value: Any) -> dict[str, Any]:

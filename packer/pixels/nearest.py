@@ -24,31 +24,15 @@ class StoredLines(NamedTuple):
 
     rows: Lines
     columns: Lines
-    of_rows: Lines
-    """For each row of the picture the one that is taken for its stored pixel. Where the picture is cut it is -1 above,
-    and the number of rows below."""
-    of_columns: Lines
 
 
-def nearest_lines(placement: Placement) -> tuple[Lines, Lines]:
+def stored_lines(placement: Placement) -> StoredLines:
     """Return the rows and the columns of the source that are stored."""
     rows, columns = (
         nearest_source(source, target)[part]
         for source, target, part in zip(placement.source, placement.scaled, placement.taken, strict=True)
     )
-    return rows, columns
-
-
-def stored_lines(placement: Placement) -> StoredLines:
-    """Return the rows and the columns of the source that are stored, and for each of its own the one that is taken."""
-    return StoredLines(*nearest_lines(placement), *map(_taken, placement.source, placement.scaled, placement.taken))
-
-
-def _taken(source: int, target: int, part: slice) -> Lines:
-    stored = nearest_source(target, source)
-    lines = nearest_source(source, target)[stored]
-    lines[stored < part.start], lines[stored >= part.stop] = -1, source
-    return lines
+    return StoredLines(rows, columns)
 
 
 def store_nearest(numbers: NDArray[Any], placement: Placement, fill: float, out: NDArray[Any]) -> None:
@@ -59,5 +43,5 @@ def store_nearest(numbers: NDArray[Any], placement: Placement, fill: float, out:
     if placement.scaled == placement.source:
         np.copyto(target, numbers[(..., *placement.taken)], casting="no")
         return
-    rows, columns = nearest_lines(placement)
+    rows, columns = stored_lines(placement)
     np.copyto(target, numbers.take(rows, axis=-2).take(columns, axis=-1), casting="no")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from packer.pixels.area import RULE, area_mean, split_planes
 from packer.pixels.choices import NATIVE, TILE
 from packer.pixels.class_lookup import IGNORE
-from packer.pixels.nearest import Lines, nearest_lines, nearest_source
+from packer.pixels.nearest import Lines, nearest_source, stored_lines
 from packer.pixels.placement import Part, Placement, scaled_size
 from readers.contract.tiles import Origin, Size, tile_starts
 
@@ -102,7 +102,7 @@ class Geometry:
     def sampled(self, source: Size, origin: Origin | None = None) -> tuple[Lines, Lines, Part]:
         """Return the rows and columns that `label` takes from a picture of this size, and where it puts them."""
         placement = self.placement(source, origin)
-        rows, columns = nearest_lines(placement)
+        rows, columns = stored_lines(placement)
         return rows, columns, placement.region
 
     def placement(self, source: Size, origin: Origin | None = None) -> Placement:

@@ -113,8 +113,6 @@ def _fits(recipe: Recipe | None, sizes: NDArray[np.uint32]) -> NDArray[np.bool_]
 def _with_painted_classes(request: Request, found: FoundRows) -> tuple[FoundRows, InputError | None]:
     """Return the rows with the classes that are painted, and the error of categories that are in no class."""
     if not found.source.is_painted:
-        if request.keeps_thin:
-            raise UsageError("--rasterise stored: needs annotations, and the labels here are pictures; leave it out")
         return found, None
     from packer.plan.painted_classes import choose_classes  # a build of label pictures imports no annotations
 

@@ -85,8 +85,6 @@ def _check_options(request: Request) -> None:
         raise UsageError(f"--fit {request.fit}: needs --size, the size to fit the pictures to")
     if (request.overlap or request.edge != "pad") and request.fit != TILE:
         raise UsageError("--overlap and --edge: need --fit tile")
-    if request.keeps_thin and {request.fit, request.size} & {TILE, NATIVE}:
-        raise UsageError("--rasterise stored: tiles and native rows have all pixels, so nothing is lost; leave it out")
     if isinstance(request.size, tuple) and request.overlap >= min(request.size):
         raise UsageError(
             f"--overlap {request.overlap}: must be smaller than a tile, which is {size_text(request.size)}"

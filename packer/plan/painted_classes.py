@@ -47,7 +47,7 @@ def choose_classes(request: Request, found: FoundRows) -> tuple[FoundRows, Input
         refusal = _refusal(unknown, every)
     if lost and not outlines:
         refusal = nothing_painted({f"objects {reason}": count for reason, count in lost.items()}, OUTLINES)
-    rules = request.paint, request.crowd, elsewhere, request.rasterise
+    rules = request.paint, request.crowd, elsewhere
     brush = Brush(numbers, _uncovered(every), every.ignore_index, *rules)
     has_label = any(each.name == LABEL for _, each in painted)
     return replace(

@@ -66,7 +66,6 @@ class Request:
     unknown: str = "error"
     paint: str = "file"
     crowd: str = "class"
-    rasterise: str = "picture"
     threshold: int | None = None
     divisor: int = 1000
     size: Size | str | None = None
@@ -99,11 +98,6 @@ class Request:
     retry_bad: bool = False
     scratch: Path | None = None
     no_conditions: str = REFUSE
-
-    @property
-    def keeps_thin(self) -> bool:
-        """True if objects that are thinner than a pixel of the stored size are kept."""
-        return self.rasterise == "stored"
 
     @cached_property
     def fields(self) -> tuple[FieldOptions, ...]:

@@ -16,17 +16,15 @@ from blake3 import blake3
 from numpy.typing import NDArray
 
 from packer.annotations.annotation import AnnotatedPicture, check_categories
-from packer.annotations.choices import AT_STORED
 from packer.annotations.formats import annotation_format, is_embedded, picture_format
 from packer.annotations.paint import LOST_LATER, Brush, Canvas
 from packer.annotations.picture_format import AnnotationFormat
-from packer.annotations.thin_objects import RULE, Cells
 from packer.decoding.arrays import ARRAY, header_by
 from packer.decoding.decode import header_of
 from packer.decoding.file_types import read_header
 from packer.decoding.header import Header
 from packer.decoding.raw_file import naming
-from packer.decoding.raw_pixels import before_turning, upright
+from packer.decoding.raw_pixels import upright
 from packer.errors import BadPair
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Heads, LinesOf, Loaded, Source
@@ -101,8 +99,6 @@ class AnnotatedSource(Source):
     def tools(self) -> tuple[str, ...]:
         """The rule of the format, the rules of painting, and the list that gives numbers in the files their names."""
         rules = f"{self.reader.rule}, paint {self.brush.order}, crowds {self.brush.crowds}, {NOTES}"
-        if self.brush.rasterise == AT_STORED:
-            rules += f", {RULE}"
         listed = blake3("\n".join(self.names).encode()).hexdigest()[:16]
         return (*self.files.tools, f"{rules}, categories {listed}" if self.names else rules)
 
@@ -141,7 +137,7 @@ class AnnotatedSource(Source):
         except BadPair as bad:
             return Loaded.refused(bad, data[:1], identities)
         found = Loaded(tuple(data), tuple(identities), None, *_noted(tuple(painted.values())))
-        return found._replace(at_stored=partial(self._at_stored, ref, found, painted))
+        return found._replace(at_stored=partial(self._at_stored, found, painted))
 
     def read(self, part: str) -> tuple[AnnotatedPicture, str]:
         """Return the annotations at a part of a row, and what identifies them."""
@@ -238,17 +234,14 @@ class AnnotatedSource(Source):
                     fields[each.number] = _pixels(painted[part], each)
         return fields
 
-    def _at_stored(self, ref: RowRef, found: Loaded, painted: Mapping[str, _Painted], lines_of: LinesOf) -> Loaded:
+    def _at_stored(self, found: Loaded, painted: Mapping[str, _Painted], lines_of: LinesOf) -> Loaded:
         """Return a row for the lines that are stored, and count the objects that none of their pixels shows."""
-        keeps_thin, lost = self.brush.rasterise == AT_STORED, list[int]()
+        lost = []
         for each in painted.values():
             lines = lines_of(_upright(each.canvas.top, each).shape[:2])
-            if keeps_thin:
-                taken = lines.of_rows, lines.of_columns
-                each.canvas.keep_thin(Cells(*(before_turning(*taken, each.turned) if each.turned else taken)))
             lost.append(each.canvas.lost_at(_upright(each.canvas.top, each), lines.rows, lines.columns))
-        data = self._with_painted(ref, found.data, painted) if keeps_thin else found.data
-        return Loaded(tuple(data), found.identities, None, *_noted(tuple(painted.values()), lost))
+        notes, counts = _noted(tuple(painted.values()), lost)
+        return found._replace(notes=notes, counts=counts, at_stored=None)
 
     def _paint(self, part: str, header: Header | None, image: bytes) -> _Painted:
         picture, identity = self.read(part)
