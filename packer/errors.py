@@ -204,3 +204,8 @@ def first_of(items: Collection[T], most: int, noun: str = "", show: Callable[[T]
 def counted(count: int, noun: str) -> str:
     """Return a number of things: `1 shard`, `2 shards`."""
     return f"{count} {noun}{'s' * (count != 1)}"
+
+
+def some_are(count: int, whole: int, noun: str) -> str:
+    """Return the beginning of a sentence about some of all: `1 of 8 pairs is`, `2 of 8 pairs are`."""
+    return f"{count} of {counted(whole, noun)} {'is' if count == 1 else 'are'}"

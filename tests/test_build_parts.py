@@ -228,7 +228,7 @@ def test_sixteen_parts_of_which_one_is_missing(plan: Path, whole: Path, tmp_path
     result = run("commit", "--plan", plan, out)
     assert (result.exit_code, result.stderr.splitlines()[-1]) == (
         1,
-        f"packer: 1 of {len(tickets(out)) + 1} shards are missing, so nothing was published; run the parts again: 5/16",
+        f"packer: 1 of {len(tickets(out)) + 1} shards is missing, so nothing was published; run the parts again: 5/16",
     )
     assert not (out / "manifest.json").exists()
     assert run("commit", "--plan", plan, "--missing", out).stdout == "5/16\n"

@@ -6,7 +6,7 @@ import re
 
 from conftest import REPO
 
-from packer.errors import first_of
+from packer.errors import first_of, some_are
 
 COUNTED_BY_HAND = re.compile(r'\{len\(.*\) - (?!1\})\w+\} more|… ?[({].* in all|\[:MOST_NAMED\]|, …" if')
 
@@ -19,6 +19,12 @@ def test_a_short_list_is_shown_whole() -> None:
 def test_a_long_list_ends_with_a_count_of_the_rest() -> None:
     assert first_of(["a", "b", "c"], 2) == ["a", "b", "… and 1 more"]
     assert first_of(range(100), 1, "sizes", lambda size: f"{size} px") == ["0 px", "… and 99 more sizes"]
+
+
+def test_numbers_agree_with_their_nouns_and_verbs() -> None:
+    assert some_are(1, 1, "pair") == "1 of 1 pair is"
+    assert some_are(1, 8, "pair") == "1 of 8 pairs is"
+    assert some_are(2, 8, "pair") == "2 of 8 pairs are"
 
 
 def test_only_the_items_that_are_shown_become_text() -> None:

@@ -345,7 +345,7 @@ def test_repair_takes_the_limits_of_bad_pairs(night: RawFolder, tmp_path: Path) 
         path.unlink()
     refused = run("repair", "--quiet", out)
     assert refused.exit_code == 1
-    assert "1 of 18 pairs are bad" in refused.stderr
+    assert "1 of 18 pairs is bad" in refused.stderr
     assert "use --on-bad skip" in refused.stderr
     assert run("repair", "--quiet", "--on-bad", "skip", "--max-bad", "0", out).exit_code == 3
     done = run("repair", "--quiet", "--on-bad", "skip", "--max-bad", "1", out)

@@ -117,7 +117,7 @@ def test_a_bad_picture_is_one_bad_pair_whatever_its_tiles(tmp_path: Path) -> Non
     options = ("--size", "16x16", "--fit", "tile", "--quiet")
     failed = run("build", *options, raw.path, tmp_path / "out")
     assert failed.exit_code == 1
-    assert "1 of 2 pairs are bad" in failed.stderr
+    assert "1 of 2 pairs is bad" in failed.stderr
     skipped = run("build", *options, "--on-bad", "skip", raw.path, tmp_path / "out")
     assert skipped.exit_code == 0
     assert skipped.stderr.count("left out") == 1

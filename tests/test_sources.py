@@ -165,7 +165,7 @@ def test_what_decides_a_row_is_part_of_the_recipe(folder: FolderSource, tmp_path
 def test_a_row_with_a_bad_head_is_named_before_work(folder: FolderSource, tmp_path: Path) -> None:
     source = Remembered.of(folder)
     source.files[source.rows_[0].parts[1]] = b""
-    with pytest.raises(RejectedError, match=r"1 of 32 pairs are bad .*\n  train/masks/street_000\.png: is gone"):
+    with pytest.raises(RejectedError, match=r"1 of 32 pairs is bad .*\n  train/masks/street_000\.png: is gone"):
         packed_from(folder.raw, tmp_path / "out", source)
     assert source.asked["heads"] == ROWS
     assert not (tmp_path / "out").exists()

@@ -138,7 +138,7 @@ def test_a_table_chooses_among_the_categories(tmp_path: Path) -> None:
     failed = run("build", *table, raw, tmp_path / "out")
     assert failed.exit_code == 1
     assert "annotations have categories that are in no class: 1; " in failed.stderr
-    assert "a.json: 2 objects have the category 'car'" in failed.stderr
+    assert "a.json: 2 objects of the category 'car'" in failed.stderr
     out = pack(raw, tmp_path / "out", *table, "--unknown", "ignore")
     assert _names(out) == ("other", "dog", "background")
     assert [_label(out)[at] for at in ((0, 0), (7, 7), (20, 20))] == [255, 1, 2]

@@ -201,7 +201,7 @@ def test_a_damaged_row_is_a_named_reject_until_it_is_repaired(own: tuple[RawFold
     file = (before / "shards").glob("*")
     whole = {path: path.read_bytes() for path in file}
     damaged = damage(before, "street_005")
-    with pytest.raises(RejectedError, match=r"1 of 15 pairs are bad"):
+    with pytest.raises(RejectedError, match=r"1 of 15 pairs is bad"):
         converted(PackSource.at(before), tmp_path / "strict")
     summary = converted(PackSource.at(before), tmp_path / "out", skip=True)
     assert summary.rejects == (("train", "street_005", "train/street_005: its image does not have its checksum"),)

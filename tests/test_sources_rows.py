@@ -198,7 +198,7 @@ def test_a_bad_row_is_named_and_counted_and_the_others_are_packed(tmp_path: Path
 
 
 def test_a_bad_row_fails_the_build_by_name(tmp_path: Path, in_process: None) -> None:
-    with pytest.raises(RejectedError, match="1 of 20 pairs are bad") as refused:
+    with pytest.raises(RejectedError, match="1 of 20 pairs is bad") as refused:
         packed(tmp_path / "none", Rows(KEYS[:20], BAD["raises"][0]))
     assert KEYS[7] in str(refused.value)
     assert not (tmp_path / "none" / "manifest.json").exists()

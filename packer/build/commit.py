@@ -15,7 +15,7 @@ from packer.build.summary import Summary
 from packer.config.last_build import NAME as LAST_BUILD
 from packer.config.last_build import keep_settings
 from packer.config.options import LOCK, REFUSE
-from packer.errors import PartsError, TargetError, first_of
+from packer.errors import PartsError, TargetError, first_of, some_are
 from packer.plan.expected import PlannedFiles, open_plan, receipts_in
 from packer.progress import Advance, Progress, no_progress
 from packer.publish.atomic import store_errors
@@ -204,4 +204,4 @@ def _missing_words(files: PlannedFiles, missing: Sequence[int], parts: int) -> s
     wanted = sorted({Part.of(number, max(1, parts)) for number in missing}, key=lambda part: part.number)
     names = ", ".join(first_of(wanted, MOST_NAMED))
     advice = f"run the parts again: {names}" if parts else "no part of this plan has run"
-    return f"{len(missing)} of {len(files.folder)} shards are missing, so nothing was published; {advice}"
+    return f"{some_are(len(missing), len(files.folder), 'shard')} missing, so nothing was published; {advice}"

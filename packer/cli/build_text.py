@@ -11,7 +11,7 @@ from packer.cli.log import LOG
 from packer.cli.output import join_lines
 from packer.cli.text_table import text_table
 from packer.cli.values import bytes_text, shape_text
-from packer.errors import by_cause, counted, first_of
+from packer.errors import by_cause, counted, first_of, some_are
 from packer.publish.free_space import free_memory
 from packer.publish.pin import is_pinned
 from readers.contract.fields import RAW
@@ -115,7 +115,7 @@ def _rows_line(plan: Plan) -> str:
         return f"refused   a build publishes nothing: {first_line(plan.refusal)}"
     most = f"at most {bytes_text(plan.bytes)} in {counted(plan.rows, 'row')}"
     if plan.sampled_bad:
-        return f"bytes     {most}, because {plan.sampled_bad} of {plan.sampled} decoded pairs are bad"
+        return f"bytes     {most}, because {some_are(plan.sampled_bad, plan.sampled, 'decoded pair')} bad"
     if plan.stored_bytes is None:
         return f"bytes     {most}; {_why_unknown(plan)}"
     if plan.stored_bytes != plan.bytes:

@@ -62,7 +62,7 @@ def verify_command(
     manifest = Manifest.load(out) if isinstance(out, Path) else manifest_at(out)
     damage = verify_pack(out, deep=deep, workers=workers, scratch=scratch, progress=shown(quiet))
     messages = list(map(str, damage))
-    error = f"{out}: {len(damage)} problems; {_advice(out)}" if damage else None
+    error = f"{out}: {counted(len(damage), 'problem')}; {_advice(out)}" if damage else None
     if as_json:
         facts = {"bytes": manifest.bytes, "shards": manifest.shards, "damage": messages, "error": error}
         facts["damaged"] = [{"shard": item.shard, "row": item.row, "field": item.field} for item in damage]

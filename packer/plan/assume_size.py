@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from packer.errors import InputError, UsageError, first_of
+from packer.errors import InputError, UsageError, counted, first_of
 from packer.pixels.choices import NATIVE, TILE
 from packer.plan.check_labels import SAMPLE_SIZE
 from packer.plan.fields.by_kind import planned
@@ -54,7 +54,7 @@ def _common_size(refs: Sequence[RowRef], sample: Sequence[LabelCounts]) -> Size:
     sizes = Counter(counts.size for counts in sample if counts.size is not None)
     if not sizes:
         problems = [problem_of(refs[index], str(counts.bad)) for index, counts in enumerate(sample)]
-        raise InputError(f"all {len(refs)} rows of a sample are bad", problems)
+        raise InputError(f"each row of a sample is bad ({counted(len(refs), 'row')})", problems)
     if len(sizes) > 1:
         raise InputError(
             "the images have several sizes (height x width); choose one, such as size=(512, 512), or give Rows the "

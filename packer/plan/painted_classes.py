@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from packer.classes.ignore import with_ignored
 from packer.classes.load import load_class_table, named_classes
-from packer.errors import InputError, Problem, UsageError, did_you_mean
+from packer.errors import InputError, Problem, UsageError, counted, did_you_mean
 from packer.pixels.field_options import ClassesField, FieldOptions, IdsField, MultilabelField
 from packer.pixels.label_rules import AUTO, INDEX
 from packer.plan.problems import nothing_painted
@@ -99,7 +99,12 @@ def _numbers(every: ClassTable, classes: ClassTable, dropped: Iterable[str]) -> 
 
 def _refusal(unknown: Objects, every: ClassTable) -> InputError:
     problems = [
-        Problem(f"{count} objects have the category {name!r}{did_you_mean(name, every.names)}", "", (file,), kind=name)
+        Problem(
+            f"{counted(count, 'object')} of the category {name!r}{did_you_mean(name, every.names)}",
+            "",
+            (file,),
+            kind=name,
+        )
         for name, (count, file) in unknown.items()
     ]
     return InputError(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from packer.errors import InputError, PackError, Problem, RejectedError, TooManyRejectsError
+from packer.errors import InputError, PackError, Problem, RejectedError, TooManyRejectsError, some_are
 from packer.plan.request import Limits
 from packer.recipe.row_ref import RowRef
 from readers.contract.fields import IMAGE, LABEL
@@ -68,7 +68,7 @@ def too_many(bad: Iterable[tuple[RowRef, str]], limits: Limits, pairs: int, rema
 
 def reject_error(problems: Sequence[Problem], limits: Limits, pairs: int, remark: str) -> PackError:
     """Return the error of these bad pairs."""
-    count = f"{len(problems)} of {pairs} pairs are bad"
+    count = f"{some_are(len(problems), pairs, 'pair')} bad"
     if not limits.skip:
         return RejectedError(f"{count} ({remark}); fix them, or use --on-bad skip", problems)
     share = limits.most is not None and 0 < limits.most < 1

@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 from packer.decoding.raw_file import SEPARATOR
-from packer.errors import MOST_FILES, InputError, Problem, UsageError, first_of
+from packer.errors import MOST_FILES, InputError, Problem, UsageError, counted, first_of
 from packer.pairs.candidates import UNWRITABLE, UNWRITABLE_NAME
 from packer.pairs.files import RawFiles
 from packer.pairs.find import search_pairs
@@ -58,7 +58,7 @@ def indexed_rows(
     if not refs:
         raise InputError(f"{folder.raw}: no picture is listed in {', '.join(splits)}", missing)
     if missing and rules.missing == ERROR and refusal is None:
-        refusal = InputError(f"{folder.raw}: {len(missing)} problems with {template}", missing)
+        refusal = InputError(f"{folder.raw}: {counted(len(missing), 'problem')} with {template}", missing)
     templates = (pairing.image_template, *(each.template or template for each in rules.further))
     source = IndexedSource(
         replace(folder, templates=templates), indexed.format, (), names=indexed.categories, indexed=indexed
