@@ -236,6 +236,7 @@ def test_coco_files_of_roboflow_lie_in_the_folders_of_splits(tmp_path: Path) -> 
 
 QUADRILATERALS = "0 0.1 0.1 0.5 0.15 0.45 0.6 0.05 0.55\n1 0.2 0.3 0.5 0.35 0.45 0.6 0.15 0.55\n"
 KEYPOINTS = "0 0.5 0.5 0.4 0.4 0.4 0.4 0.6 0.6 0 0\n0 0.4 0.4 0.4 0.4 0.3 0.3 0.5 0.5 0.4 0.4\n"
+ONE_OUTSIDE = KEYPOINTS * 2 + "0 0.4 0.4 0.4 0.4 0.3 0.3 0.5 0.5 0.7 0.4\n"
 VISIBLE = "0 0.5 0.5 0.4 0.4 0.4 0.4 2 0.6 0.6 1 0 0 0\n"
 OUTLINES = "0 0.1 0.1 0.9 0.1 0.5 0.9\n"
 NAMED = ((), ("--annotations", "{key}.json"), ("--annotations", "a.json"))
@@ -255,6 +256,7 @@ def _yolo(raw: Path, text: str, more: str = OUTLINES) -> Path:
         (QUADRILATERALS, "oriented boxes: every object has exactly four points"),
         (f"{QUADRILATERALS}0 0.5 0.5 0.2 0.2\n", "oriented boxes: every object has exactly four points"),
         (KEYPOINTS, "boxes with 3 keypoints: every object has 11 numbers"),
+        (ONE_OUTSIDE, "boxes with 3 keypoints: every object has 11 numbers"),
     ],
 )
 def test_objects_of_yolo_that_look_like_no_outlines_are_a_question(tmp_path: Path, text: str, words: str) -> None:

@@ -1,7 +1,8 @@
 """Doubt that files of YOLO have outlines: lines of keypoints and of oriented boxes consist of a class and points, too.
 
 Outlines of a real set have different numbers of points. If every object has four, they may be oriented boxes. If every
-object has the same number, and its points lie in the box that its first four numbers would be, they may be keypoints.
+object has the same number, and nearly all points are in the box that its first four numbers would be, they may be
+keypoints.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.annotations.yolo_lines import BOX, TOLERANCE, lines_of, numbers_of
-from packer.errors import BadPair
+from packer.errors import BadPair, counted
 
 Numbers = NDArray[np.float64]
 QUADRILATERAL = 9
@@ -21,6 +22,8 @@ FEWEST = 2
 """One object alone proves nothing."""
 VISIBLE = (0, 1, 2)
 """The third number of a keypoint: it is not labelled, hidden, or visible."""
+IN_BOX = 0.9
+"""The least share of keypoints in their boxes. People mark some outside."""
 
 
 def doubt_about(files: Iterable[bytes]) -> str:
@@ -29,23 +32,26 @@ def doubt_about(files: Iterable[bytes]) -> str:
     if len(objects) < FEWEST or len(set(map(len, objects))) > 1:
         return ""
     if are_keypoints(objects):
-        return (
-            f"boxes with {_points(objects)}: every object has {len(objects[0])} numbers, and its points are in its box"
-        )
+        numbers = f"every object has {len(objects[0])} numbers"
+        return f"boxes with {_points(objects)}: {numbers}, and the points are in the boxes"
     if len(objects[0]) == QUADRILATERAL:
         return "oriented boxes: every object has exactly four points"
     return ""
 
 
 def are_keypoints(objects: Sequence[Numbers]) -> bool:
-    """Return whether every object could be a class, a box, and points in that box."""
-    return any(all(_has_points_in_box(numbers, step) for numbers in objects) for step in (2, 3))
+    """Return whether every object could be a class, a box, and points of which nearly all are in their box."""
+    return any(_have_points_in_boxes(objects, step) for step in (2, 3))
 
 
 def _points(objects: Sequence[Numbers]) -> str:
-    step = 2 if all(_has_points_in_box(numbers, 2) for numbers in objects) else 3
-    count = (len(objects[0]) - BOX) // step
-    return f"{count} keypoint{'s' * (count != 1)}"
+    return counted((len(objects[0]) - BOX) // (2 if _have_points_in_boxes(objects, 2) else 3), "keypoint")
+
+
+def _have_points_in_boxes(objects: Sequence[Numbers], step: int) -> bool:
+    inside = [_points_in_box(numbers, step) for numbers in objects]
+    known = [each for each in inside if each is not None and each.size]
+    return len(known) == len(objects) and bool(np.concatenate(known).mean() >= IN_BOX)
 
 
 def _objects(data: bytes) -> list[Numbers]:
@@ -55,14 +61,18 @@ def _objects(data: bytes) -> list[Numbers]:
         return []
 
 
-def _has_points_in_box(numbers: Numbers, step: int) -> bool:
-    """Check for points of two numbers, or of three if they say whether they are visible. One that is not is 0 0."""
+def _points_in_box(numbers: Numbers, step: int) -> NDArray[np.bool_] | None:
+    """Return for each point that is labelled whether it is in the box. None: the object has no box and points.
+
+    A point has two numbers, or three if they say whether it is visible. A point that is not labelled is 0 0.
+    """
     if len(numbers) <= BOX or (len(numbers) - BOX) % step:
-        return False
+        return None
     centre, size, points = numbers[1:3], numbers[3:BOX], numbers[BOX:].reshape(-1, step)
     if size.min() <= 0 or (step == 3 and not np.isin(points[:, 2], VISIBLE).all()):
-        return False
+        return None
     low, high = centre - size / 2 - TOLERANCE, centre + size / 2 + TOLERANCE
-    seen = points[points[:, :2].any(axis=1), :2]
-    is_inside = low.min() >= -2 * TOLERANCE and high.max() <= 1 + 2 * TOLERANCE
-    return bool(is_inside and len(seen) and (seen >= low).all() and (seen <= high).all())
+    if low.min() < -2 * TOLERANCE or high.max() > 1 + 2 * TOLERANCE:
+        return None
+    labelled = points[points[:, :2].any(axis=1), :2]
+    return np.asarray(((labelled >= low) & (labelled <= high)).all(axis=1))
