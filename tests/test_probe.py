@@ -419,6 +419,26 @@ def test_build_and_probe_give_one_advice_on_masks(tmp_path: Path) -> None:
         assert "--ignore" not in refused
 
 
+@pytest.mark.parametrize(
+    ("values", "proposed", "advised"),
+    [
+        ([255], 'label-codec = "binary"', "every pixel is 255"),
+        ([0], 'label-codec = "binary"', "--label-codec binary"),
+        ([0, 128, 255], "values = [255]", "--classes 0,128,255,"),
+        ([0, 1, 2, 255], "ignore = [255]", "--classes 3 --ignore 255"),
+    ],
+)
+def test_255_has_one_meaning_for_build_and_probe(
+    tmp_path: Path, values: list[int], proposed: str, advised: str
+) -> None:
+    label = np.resize(np.array(values, np.uint8), TRUTH.shape)
+    raw = folder(tmp_path / "raw", label, label)
+    answer = probed(raw)
+    assert proposed in answer["config"]
+    assert advised in run("build", raw, tmp_path / "out").stderr
+    assert (values == [255]) == any("every pixel is 255" in question for question in answer["to_decide"])
+
+
 def test_presets_are_offered_with_evidence_only(tmp_path: Path) -> None:
     """Values from 0 to 10 are known to all presets of street scenes, and brain scans have them, too."""
     values = np.arange(TRUTH.size, dtype=np.uint8).reshape(TRUTH.shape) % 12

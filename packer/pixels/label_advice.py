@@ -11,24 +11,45 @@ from numpy.typing import NDArray
 from packer.pixels.label_rules import BINARY, COLOUR
 
 IGNORED = 255
+MOST_GRAYS = 16
+"""The most classes that people paint as grays to tell them apart. More values are numbers."""
 AS_BINARY = f"--label-codec {BINARY}"
+ALL_IGNORED = (
+    f"every pixel is {IGNORED}: perhaps masks that are all foreground ({AS_BINARY}), or labels in which nothing is "
+    "labelled; look at some"
+)
 NUMBERS_BESIDE_COLOURS = "the labels hold numbers, and the class table has colours only: add the values of the classes"
 ADD_OR_IGNORE = "add to the class table, or use --ignore or --unknown ignore"
 
 
 def is_binary(values: Collection[int]) -> bool:
-    """Return whether labels with these values are masks: 0 and 1, or 0 and 255."""
-    return set(values) in ({0}, {1}, {IGNORED}, {0, 1}, {0, IGNORED})
+    """Return whether labels with these values are masks: 0 and 1, or 0 and 255, or one of them alone."""
+    return set(values) in ({0}, {IGNORED}, {0, 1}, {0, IGNORED})
+
+
+def class_values(values: Collection[int]) -> list[int]:
+    """Return the values that are classes. 255 usually is not one, but it ends a scale of grays in equal steps."""
+    known = sorted(values)
+    return known if len(known) < 3 or is_gray_scale(known) else [value for value in known if value != IGNORED]
+
+
+def is_gray_scale(values: Collection[int]) -> bool:
+    """Return whether classes are painted as grays in equal steps from 0 to 255, such as 0, 128, 255."""
+    if not 2 < len(values) <= MOST_GRAYS:
+        return False
+    grays = (number * IGNORED / (len(values) - 1) for number in range(len(values)))
+    return all(abs(value - gray) <= 1 for value, gray in zip(sorted(values), grays, strict=True))
 
 
 def advice_on(values: Collection[int], presets: Iterable[str] = ()) -> str:
     """Return the options that could read labels with these values. `presets` are those that other facts speak for."""
-    if is_binary(values) and len(values) == 2:
-        return f"the labels are masks of two values, perhaps {AS_BINARY}"
-    classes = [value for value in values if value != IGNORED]
-    number = f"--classes {max(classes, default=0) + 1}" + (f" --ignore {IGNORED}" if IGNORED in values else "")
-    if len(classes) < 2 <= len(values):
-        number = f"--classes {','.join(map(str, sorted(values)))}"
+    if set(values) == {IGNORED}:
+        return ALL_IGNORED
+    if is_binary(values):
+        return f"the labels could be masks of two values, perhaps {AS_BINARY}"
+    classes = class_values(values)
+    number = f"--classes {','.join(map(str, classes)) if IGNORED in classes else max(classes) + 1}"
+    number += f" --ignore {IGNORED}" if len(classes) < len(values) else ""
     named = "".join(f"--preset {name}, or " for name in presets)
     return (
         f"the labels hold numbers, so a number of classes is enough, perhaps {named}{number}, "

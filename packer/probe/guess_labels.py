@@ -10,7 +10,7 @@ import numpy as np
 
 from packer.classes.load import numbered_classes
 from packer.errors import UsageError
-from packer.pixels.label_advice import NUMBERS_BESIDE_COLOURS, is_binary
+from packer.pixels.label_advice import ALL_IGNORED, NUMBERS_BESIDE_COLOURS, class_values, is_binary, is_gray_scale
 from packer.pixels.label_rules import (
     ADE20K,
     AS_THE_TABLE_SAYS,
@@ -141,8 +141,9 @@ def _guess_by_colours(labels: LabelSurvey) -> LabelReading:
 def _guess_by_values(labels: LabelSurvey) -> LabelReading:
     """Guess the reading of gray or palette labels."""
     values, present = labels.values, sorted(labels.values)
-    if present[0] == 0 and is_binary(present):
-        return LabelReading(LabelRules(BINARY), BINARY_CLASSES, ("read as binary: two classes",))
+    if is_binary(present):
+        questions = () if present[0] == 0 else (ALL_IGNORED,)
+        return LabelReading(LabelRules(BINARY), BINARY_CLASSES, ("read as binary: two classes",), (), questions)
     soft = (values[present[0]] + values[present[-1]]) / values.total() > SOFT_SHARE
     if soft and not labels.palettes.indices and len(present) > SOFT_VALUES and present[-1] <= IGNORE_VALUE:
         why = f"{len(present)} gray values, but nearly all pixels are {present[0]} or {present[-1]}: soft edges"
@@ -155,11 +156,12 @@ def _guess_by_values(labels: LabelSurvey) -> LabelReading:
 def _guess_classes(labels: LabelSurvey) -> LabelReading:
     """Make each value a class."""
     present = sorted(labels.values)
-    ignored = (IGNORE_VALUE,) if IGNORE_VALUE in present and len(present) > 2 else ()
-    classes = [value for value in present if value not in ignored]
+    classes = class_values(present)
+    ignored = tuple(set(present) - set(classes))
     why = ["read as index; no class table or preset has these values"]
     why += ["palette labels are read by their index"] if labels.palettes.indices else []
     why += ["255 is ignored, because it is usually not a class"] if ignored else []
+    why += ["the values are grays in equal steps, so 255 is a class"] if is_gray_scale(classes) else []
     doubts = [*_palette_doubts(labels), "name the classes"]
     dense = max(classes) < 2 * len(classes) + 8
     table = ClassTable(numbered_classes(range(max(classes) + 1) if dense else classes), ignored)
