@@ -408,7 +408,10 @@ def test_a_key_that_occurs_twice_in_a_file_is_refused(tmp_path: Path, twice: str
         other = '"shapes": [], "shapes"' if twice == "shapes" else '"label": "cat", "label"'
         (raw / f"{key}.json").write_text(text.replace(f'"{twice}"', other, 1), encoding="utf-8")
     refused = run("build", raw, tmp_path / "out")
-    assert f"2 labels: not valid JSON (the key {twice!r} occurs twice); all: a.json, b.json" in refused.output
+    assert (
+        f"2 labels: has a table in which the key {twice!r} occurs twice; keep one; all: a.json, b.json"
+        in refused.output
+    )
 
 
 @pytest.mark.parametrize(

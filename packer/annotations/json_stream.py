@@ -53,6 +53,8 @@ def parse(raw: bytes) -> Any:
         return _DECODER.decode(raw.decode())
     except RecursionError:
         raise BadPair("is nested too deeply") from None
+    except RepeatedKeyError as error:
+        raise BadPair(f"has a table in which {error}; keep one") from None
     except ValueError as error:
         raise BadPair(f"is not valid JSON ({error})") from None
 

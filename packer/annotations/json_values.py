@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.errors import BadPair
-from readers.contract.json_entry import loads
+from readers.contract.json_entry import RepeatedKeyError, loads
 
 MOST_BYTES = 64 << 20
 """The most bytes of a file for one picture."""
@@ -31,6 +31,8 @@ def parse_json(data: bytes, parse: Callable[[bytes], Any] = loads) -> dict[str, 
         document = parse(data)
     except RecursionError:
         raise BadPair("is nested too deeply") from None
+    except RepeatedKeyError as error:
+        raise BadPair(f"has a table in which {error}; keep one") from None
     except ValueError as error:
         raise BadPair(f"is not valid JSON ({error})") from None
     if not isinstance(document, dict):

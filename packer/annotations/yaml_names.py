@@ -53,7 +53,7 @@ class _Loader(yaml.BaseLoader):  # type: ignore[misc]
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys = [key.value for key, _ in node.value if isinstance(key.value, str)]
         if len(set(keys)) < len(keys):
-            raise BadPair(f"is not valid YAML ({repeated(keys)})")
+            raise BadPair(f"has a table in which {repeated(keys)}; keep one")
         mapping: dict[Any, Any] = super().construct_mapping(node, deep)
         return mapping
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from packer.errors import SettingsError, did_you_mean
-from readers.contract.json_entry import loads
+from readers.contract.json_entry import RepeatedKeyError, loads
 from readers.contract.regular_files import NotRegularError, open_raw
 
 if sys.version_info >= (3, 11):
@@ -49,6 +49,8 @@ def parse_json(path: Path, text: str) -> Any:
     """Parse JSON without repeated keys; an error names the file and the line."""
     try:
         return loads(text)
+    except RepeatedKeyError as error:
+        raise SettingsError(f"{path}: has a table in which {error}; keep one") from error
     except (ValueError, RecursionError) as error:
         raise SettingsError(f"{path}: is not valid JSON ({error})") from error
 
