@@ -16,6 +16,8 @@ from packer.plan.sample import LabelSampler, spread_indices
 from packer.probe.image_settings import deepest_of
 from packer.shards.inspect import MOST_COUNTS, LabelCounts
 from packer.sources.files.folder import FolderSource, refs_of
+from readers.contract.fields import IMAGE
+from readers.contract.receipt_facts import NO_DATA
 from readers.contract.tiles import Size
 
 MOST_RARE = 32
@@ -108,6 +110,7 @@ def survey_pairs(folder: FolderSource, sampler: LabelSampler, most: int, near: b
         for index, counts in sample.items()
         if counts.look
     ]
+    no_data = [NO_DATA.format(IMAGE, value) for value in {image.no_data for image, _ in headers} - {""}]
     return Survey(
         sizes,
         Counter(str(image) for image, _ in headers),
@@ -116,7 +119,7 @@ def survey_pairs(folder: FolderSource, sampler: LabelSampler, most: int, near: b
         labels,
         bad,
         tuple(_copies(pairs, folder)),
-        find_mistakes(ImageHashes.of(images), sizes, near=near),
+        find_mistakes(ImageHashes.of(images), sizes, near=near, counted=no_data),
         tuple(sampled),
     )
 
