@@ -367,7 +367,7 @@ def test_names_with_odd_spaces_are_fine(tmp_path: Path) -> None:
 def test_a_picture_that_cannot_be_packed_is_left_out_by_name(tmp_path: Path, image: str, missing: str) -> None:
     """Without a label, such a picture was in no count and in no line."""
     touch(tmp_path, "images/a.png", "labels/a.png", "images/c.png")
-    for name in ("a.gif", "b.gif", "b.jp2", "c.tga", "d.heic", "e.dcm", "notes.txt"):
+    for name in ("a.gif", "b.gif", "b.jp2", "c.tga", "d.heic", "e.dcm", "g.nef", "notes.txt"):
         (tmp_path / "images" / name).touch()
     for name in ("c.gif", "f.gif"):
         (tmp_path / "labels" / name).touch()
@@ -376,6 +376,7 @@ def test_a_picture_that_cannot_be_packed_is_left_out_by_name(tmp_path: Path, ima
     assert set(map(str, pairing.missing)) == {
         *(f"images/{name}: {no_type} PNG" for name in ("a.gif", "b.gif", "b.jp2", "c.tga", "d.heic")),
         f"images/e.dcm: {no_type} TIFF",
+        f"images/g.nef: {no_type} TIFF",
         f"labels/f.gif: {no_type} PNG",
         "images/c.png: its label labels/c.gif is of a file type that cannot be packed; convert it to PNG",
     }
