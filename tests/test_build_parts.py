@@ -531,3 +531,12 @@ def test_words(plan: Path, raw_folder: RawFolder, tmp_path: Path) -> None:
     assert (len(facts["sha256"]), facts["shards"]) == (64, len(range(facts["shards"])))
     assert [str(Part.of(shard, 3)) for shard in range(4)] == ["1/3", "2/3", "3/3", "1/3"]
     assert list(Part.from_text("3/16").shards(40)) == [2, 18, 34]
+
+
+def test_a_part_names_the_options_that_the_plan_has(tmp_path: Path) -> None:
+    for option, words in (
+        ("--on-bad=skip", "--on-bad: the plan has it; make a new plan with packer plan"),
+        ("--no-such", "No such option '--no-such'"),
+    ):
+        refused = run("build", "--plan", tmp_path, "--part", "1/1", option, tmp_path / "out")
+        assert (refused.exit_code, words in refused.stderr) == (2, True)

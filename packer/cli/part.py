@@ -29,9 +29,14 @@ class BuildCommand(ConfiguredCommand):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        if any(arg.partition("=")[0] == PLAN for arg in args):
+        if not any(arg.partition("=")[0] == PLAN for arg in args):
+            return super().make_context(info_name, args, parent, **extra)
+        try:
             return part_command.make_context(info_name, args, parent, **extra)
-        return super().make_context(info_name, args, parent, **extra)
+        except click.NoSuchOption as error:
+            if any(error.option_name in each.opts for each in self.params):
+                raise UsageError(f"{error.option_name}: the plan has it; make a new plan with packer plan") from None
+            raise
 
 
 @click.command("build")
