@@ -62,13 +62,11 @@ def build_rows(
 ) -> Summary:
     """Build the rows into `out`, with these faults from the plan on."""
     from packer.build import build_from
-    from packer.config.effective import effective, from_python
-    from packer.plan.request import Request
+    from packer.plan.request import request_of
     from packer.sources.rows import Rows
 
-    given = {"classes": 3, "shard_size": "12KB", "workers": 2, "on_bad": "skip", "out": str(out), "engine": url}
-    settings = effective(from_python({**given, **options, "raw": "unused"}))
-    request = Request.from_settings(settings, Rows(KEYS, load, sizes=(20, 30)))
+    given = {"classes": 3, "shard_size": "12KB", "workers": 2, "on_bad": "skip", "engine": url}
+    request = request_of(Rows(KEYS, load, sizes=(20, 30)), out, **{**given, **options})
     folder = Path(os.environ[FAULTS])
 
     def planned(plan: object) -> None:
@@ -80,7 +78,7 @@ def build_rows(
     if connect is None and url is not None and url.startswith("threads:"):
         connect = connect_threads
     with mock.patch("packer.engines.connect.connect", connect) if connect else nullcontext():
-        return build_from(settings, planned=planned, request=request)
+        return build_from(request, planned=planned)
 
 
 if __name__ == "__main__":

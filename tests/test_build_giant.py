@@ -19,7 +19,7 @@ from packer import verify_pack
 from packer.errors import LostFileError, TargetError, UsageError
 from packer.packs.extract import extract_rows
 from packer.plan.make_plan import make_plan
-from packer.plan.request import Request
+from packer.plan.request import request_of
 from packer.recipe.shard_spec import ShardSpec
 from packer.recipe.source import Source
 from packer.report.heat import heat_maps
@@ -27,7 +27,6 @@ from packer.shards import giant_rows
 from packer.shards.build_shard import build_shard
 from packer.shards.formats import lmdb
 from packer.sources.files.folder import FolderSource
-from packer.sources.open_source import SourceOptions
 from packer.sources.pack import PackSource
 from readers.contract import giant
 from readers.contract.files import sha256
@@ -53,7 +52,7 @@ def raw(tmp_path: Path) -> Path:
 
 def specs_of(raw: Path, **options: Any) -> list[ShardSpec]:
     chosen: dict[str, Any] = {"size": "native", "classes": "5", "labels": "index", "encode": TILES, **options}
-    return list(make_plan(Request(raw, raw.parent / "plan", **chosen)).specs)
+    return list(make_plan(request_of(raw, raw.parent / "plan", **chosen)).specs)
 
 
 def built(raw: Path, specs: list[ShardSpec], out: Path, source: Source | None = None) -> dict[str, str]:
@@ -86,7 +85,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_a_shard_is_the_same_whether_its_rows_are_built_at_once_or_in_strips(
     storage: str, raw: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    specs = specs_of(raw, storage=storage)
+    specs = specs_of(raw, format=storage)
     whole = built(raw, specs, raw.parent / "whole")
     strips = counted(monkeypatch)
     for limit, count in ((0, 2 * 2), (4 * 90 * 100, 2)):  # each row, or the larger one alone
@@ -183,7 +182,7 @@ def test_rows_of_a_pack_are_the_same_in_strips(
     options = [f"--encode={name}={form}" for name, form in encodings]
     first = pack(raw, raw.parent / "first", "--size", "native", "--classes", "5", "--labels", "index", *options)
     source = PackSource.at(first)
-    request = Request(None, raw.parent / "plan", size="native", encode=again, source=SourceOptions(given=source))
+    request = request_of(source, raw.parent / "plan", size="native", encode=again)
     specs = list(make_plan(request).specs)
     whole = built(raw, specs, raw.parent / "whole", source)
     lower(monkeypatch)
@@ -206,7 +205,7 @@ def test_a_damaged_row_of_a_pack_is_a_reject(raw: Path, monkeypatch: pytest.Monk
         "index",
     )
     source = PackSource.at(first)
-    request = Request(None, raw.parent / "plan", size="native", encode=TILES, source=SourceOptions(given=source))
+    request = request_of(source, raw.parent / "plan", size="native", encode=TILES)
     specs = list(make_plan(request).specs)
     (path,) = (first / "shards").glob("*.image.npy")
     data = bytearray(path.read_bytes())
@@ -236,7 +235,7 @@ def test_a_full_disk_is_named_and_leaves_nothing(raw: Path, monkeypatch: pytest.
 def test_a_plan_needs_room_on_the_disk_for_the_giant_rows_of_all_workers(
     raw: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    request = Request(raw, raw.parent / "plan", size="native", classes="5", labels="index", encode=TILES)
+    request = request_of(raw, raw.parent / "plan", size="native", classes="5", labels="index", encode=TILES)
     before = make_plan(request).needed_bytes
     lower(monkeypatch, 4 * 90 * 100)
     assert make_plan(request).needed_bytes == before + 4 * SIZE[0] * SIZE[1]
@@ -269,7 +268,7 @@ def test_room_on_the_disk_is_taken_before_a_large_value_is_mapped(
 
 def test_a_value_that_lmdb_cannot_hold_is_refused(raw: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lmdb, "MOST_VALUE", 1000)
-    specs = specs_of(raw, storage="lmdb")
+    specs = specs_of(raw, format="lmdb")
     (raw.parent / "out/shards").mkdir(parents=True)
     with pytest.raises(TargetError, match="a value of LMDB at most 1,000; take another --format"):
         build_shard(specs[0], FolderSource(raw), raw.parent / "out")

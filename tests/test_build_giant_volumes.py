@@ -130,7 +130,7 @@ def damaged(raw: Path, bad: str) -> None:
 def test_rejects_are_the_same_in_slabs(bad: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     raw = make_nifti(tmp_path / "raw")
     damaged(raw, bad)
-    monkeypatch.setattr("packer.plan.check_rows.SAMPLE_SIZE", 0)
+    monkeypatch.setattr("packer.plan.inspect_sample.SAMPLE_SIZE", 0)
     found = is_same_in_slabs(raw, monkeypatch, *TILES, "--on-bad", "skip", built=6 if "class" in bad else 4)
     assert found
     receipts = [path.read_text() for path in (tmp_path / "slabs/shards").glob("*.json")]
@@ -141,7 +141,7 @@ def test_a_bad_page_is_the_same_in_slabs(tmp_path: Path, monkeypatch: pytest.Mon
     raw, bad = make_tiff(tmp_path / "raw"), label(0)
     bad[4, 1, 2] = 9
     write_pages(raw / "labels/c0.tif", bad)
-    monkeypatch.setattr("packer.plan.check_rows.SAMPLE_SIZE", 0)
+    monkeypatch.setattr("packer.plan.inspect_sample.SAMPLE_SIZE", 0)
     assert is_same_in_slabs(raw, monkeypatch, *TILES, "--on-bad", "skip")
     receipts = [path.read_text() for path in (tmp_path / "slabs/shards").glob("*.json")]
     assert any("labels/c0.tif: slice 4: has a value in no class" in text for text in receipts), receipts
@@ -208,7 +208,7 @@ def test_a_bad_row_leaves_no_scratch_file(tmp_path: Path, monkeypatch: pytest.Mo
     bad[4, 1, 2] = 9
     write_pages(raw / "labels/c0.tif", bad)
     lower(monkeypatch)
-    monkeypatch.setattr("packer.plan.check_rows.SAMPLE_SIZE", 0)
+    monkeypatch.setattr("packer.plan.inspect_sample.SAMPLE_SIZE", 0)
     left: list[list[str]] = []
     store: Callable[..., Any] = build_shard._store
 

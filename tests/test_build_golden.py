@@ -66,7 +66,7 @@ def test_the_same_raw_files_give_the_golden_bytes(name: str, tmp_path: Path) -> 
     golden = Manifest.load(GOLDEN / name)
     if list(plan.recipe.tools) != golden.recipe["tools"]:
         pytest.skip(f"made with {golden.recipe['tools']}, here are {list(plan.recipe.tools)}")
-    with open_pool(1, plan.request.task_timeout) as pool:
+    with open_pool(1, plan.request.running.task_timeout) as pool:
         build(plan, lambda done: None, pool)
     files = [path.relative_to(GOLDEN / name) for path in (GOLDEN / name).rglob("*") if path.is_file()]
     data = [path for path in files if path.parts[0] == "shards" or path.suffix == ".npy"]

@@ -18,8 +18,8 @@ from conftest import HANG, RawFolder, ended, pack, run
 
 import packer.workers.run
 from packer.build.whole import build_from
-from packer.config.effective import effective, from_python
 from packer.errors import BusyError, TargetError
+from packer.plan.request import request_of
 from packer.publish.lock import NAME, locked
 from packer.publish.target import holds_pack
 from packer.workers.in_process import InProcess
@@ -164,9 +164,8 @@ def test_a_first_build_holds_its_lock_before_it_plans(raw_folder: RawFolder, tmp
         command = [sys.executable, "-m", "packer", "build", "--quiet", str(raw_folder.path), str(out)]
         others.append(subprocess.run(command, check=False, capture_output=True, timeout=HANG).returncode)
 
-    settings = effective(from_python({"raw": str(raw_folder.path), "out": str(out)}))
     with mock.patch.object(packer.workers.run, "POOL", InProcess):
-        build_from(settings, planned=build_in_another_process)
+        build_from(request_of(raw_folder.path, out), planned=build_in_another_process)
     assert others == [75]
     assert holds_pack(out)
 

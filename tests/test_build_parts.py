@@ -31,8 +31,8 @@ import packer.workers.run
 from packer import Rows, VersionsError, build_pack, build_part, commit_pack, plan_pack
 from packer.build.share import Part
 from packer.build.whole import build_from
-from packer.config.effective import effective, from_python
 from packer.errors import LostFileError, TooManyRejectsError, UsageError
+from packer.plan.request import request_of
 from packer.publish.target import TICKETS, make_target, prepare_target
 from packer.workers.in_process import InProcess
 from readers.contract.errors import DamagedError
@@ -199,10 +199,9 @@ def test_a_machine_that_lacks_a_chunk_fails(driver: str, tmp_path: Path) -> None
 def test_a_build_whose_files_go_while_it_runs_fails(tmp_path: Path) -> None:
     raw, out = tmp_path / "raw", tmp_path / "out"
     make_tiny(raw, {"train": 3})
-    settings = effective(from_python({"raw": str(raw), "out": str(out), "on_bad": "skip"}))
     gone = raw / "train" / "images" / "street_001.png"
     with in_process(), pytest.raises(LostFileError, match=r"street_001\.png: cannot be read .* the plan has read it"):
-        build_from(settings, planned=lambda plan: gone.unlink())
+        build_from(request_of(raw, out, on_bad="skip"), planned=lambda plan: gone.unlink())
     assert not (out / MANIFEST).exists()
 
 
@@ -284,7 +283,7 @@ def test_a_part_is_killed_in_the_middle_of_a_shard(plan: Path, whole: Path, tmp_
 
 
 @pytest.mark.parametrize(
-    ("module", "function"), [("packer.publish.generation", "make_current"), ("packer.build.commit", "keep_settings")]
+    ("module", "function"), [("packer.publish.generation", "make_current"), ("packer.build.finish", "keep_settings")]
 )
 def test_a_commit_is_killed_and_started_again(
     plan: Path, whole: Path, tmp_path: Path, module: str, function: str
@@ -347,7 +346,7 @@ def test_a_machine_with_other_versions_is_refused(plan: Path, tmp_path: Path, mo
             build_part(plan, "1/1", tmp_path / "out")
     assert not (tmp_path / "out").exists()
     parts(plan, tmp_path / "out", ["1/1"])
-    monkeypatch.setattr("packer.plan.expected.VERSION", "9.9")
+    monkeypatch.setattr("packer.plan.planned_files.VERSION", "9.9")
     with pytest.raises(UsageError, match=r"was planned by segpack .*, this is 9\.9"):
         commit_pack(plan, tmp_path / "out")
 

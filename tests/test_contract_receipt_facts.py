@@ -71,13 +71,13 @@ def rows_alive() -> int:
 def test_a_build_holds_the_rows_of_one_receipt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alive: list[int] = []
 
-    def spy(out: Path, recipe: Recipe, receipts: AllReceipts, before: Current | None) -> Manifest:
+    def spy(out: Path, recipe: Recipe, receipts: AllReceipts, before: Current | None = None) -> Manifest:
         alive.append(rows_alive())
         return commit(out, recipe, receipts, before)
 
     raw = make_raw(tmp_path / "raw", {"train": 60}, height=8, width=8).path
     before = rows_alive()
-    monkeypatch.setattr("packer.build.whole.commit", spy)
+    monkeypatch.setattr("packer.build.finish.commit", spy)
     pack(raw, tmp_path / "out", "--shard-size", "2KB")
     manifest = Manifest.load(tmp_path / "out")
     assert manifest.shards > 6

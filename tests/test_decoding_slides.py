@@ -29,7 +29,7 @@ from packer.errors import BadPair
 from packer.packs.raw_rows import RawRows
 from packer.pairs.template import SLIDES
 from packer.plan.make_plan import make_plan
-from packer.plan.request import Request
+from packer.plan.request import request_of
 from packer.recipe.row_ref import RowRef
 from packer.shards.build_shard import build_shard
 from packer.sources.files.folder import FolderSource
@@ -132,7 +132,7 @@ def test_a_shard_is_the_same_whether_its_slides_are_read_at_once_or_in_strips(
     write_tiff(raw / "labels/a.tif", LEVELS[level], label_lines(LEVELS[level]))
     encode = ("image", "tiles:32"), ("label", "tiles-zstd:48")
     chosen: dict[str, Any] = {"size": "native", "classes": "5", "labels": "index", "slide_level": level}
-    plan = make_plan(Request(raw, raw.parent / "plan", encode=encode, **chosen))
+    plan = make_plan(request_of(raw, raw.parent / "plan", encode=encode, **chosen))
     digests = []
     for limit in (1 << 28, 0):
         monkeypatch.setattr(giant, "GIANT", limit)

@@ -54,7 +54,7 @@ NOT_RAW = {
     "packer.packs.sha256sums": "a pack",
     "packer.packs.verify": "a pack",
     "packer.packs.verify_stored": "a shard that it has copied",
-    "packer.plan.expected": "a plan",
+    "packer.plan.planned_files": "a plan",
     "packer.plan.write_plan": "files of a plan that it makes",
     "packer.publish.direct_file": "a file that it makes",
     "packer.publish.free_space": "the mounts of the machine",
@@ -189,7 +189,7 @@ def test_a_file_that_an_option_names_must_be_regular(
 WAITING = """
 import os, signal, threading, time
 import packer.signals
-import packer.sources.open_source as module
+import packer.plan.find_rows as module
 packer.signals.LONGEST_END = 0.5
 from concurrent.futures import ThreadPoolExecutor
 def waiting(*arguments, **options):

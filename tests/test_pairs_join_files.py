@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tracemalloc
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,11 +20,12 @@ from packer.pairs.files import FileNames, RawFiles
 from packer.pairs.join_files import Joined
 from packer.pairs.pairing_rules import PairingRules
 from packer.pairs.split_by_hash import Shares
+from packer.plan.find_rows import find_rows
+from packer.plan.request import request_of
 from packer.recipe import long_text, ref_table, sorted_lines
 from packer.recipe.ref_table import RefTable
 from packer.recipe.row_ref import RowRef
 from packer.recipe.sorted_lines import SortedLines
-from packer.sources.open_source import SourceOptions
 
 PLAIN = ["images/train/a", "images/val/b", "masks/train/a", "masks/val/b", "notes", "images/train/é", "masks/train/é"]
 HALVES = Shares.parse("50/50")
@@ -59,10 +61,11 @@ def few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def found(raw: Path, rules: PairingRules, only: tuple[str, ...]) -> object:
     """Return everything that is found in a folder, or the error."""
     try:
-        rows, refusal = SourceOptions(rules, only=only).find_rows(raw, raw / "images/out", 1 << 30, lambda *_: [])
+        search = replace(request_of(raw, raw / "images/out").rows, pairing=rules, only=only)
+        rows = find_rows(search, raw / "images/out")
     except PackError as error:
         return type(error), str(error)
-    return list(rows.refs), rows.layout, rows.missing, rows.notes, rows.source, str(refusal)
+    return list(rows.refs), rows.layout, rows.missing, rows.notes, rows.source, list(map(str, rows.problems))
 
 
 @given(

@@ -22,13 +22,12 @@ from packer.errors import InputError, RejectedError, TargetError, UsageError
 from packer.plan import write_plan as writing
 from packer.plan.make_plan import make_plan
 from packer.plan.plan import Plan
-from packer.plan.request import Request
+from packer.plan.request import request_of
 from packer.plan.write_plan import PlanWriter, write_plan
 from packer.recipe.piece import PieceTable
 from packer.recipe.plan_folder import PLAN, RECORD, SHARDS, SIZES, PlanFolder
 from packer.recipe.ref_table import RefTable
 from packer.recipe.row_ref import RowRef
-from packer.sources.open_source import SourceOptions
 from packer.sources.portable import check_portable, moved
 from packer.sources.reopen import reopen
 from packer.sources.rows import Rows
@@ -44,7 +43,7 @@ SIZES_OF_ALL = {"train": [(24, 36), (8, 8), (40, 16), (9, 30), (24, 36), (17, 17
 
 
 def planned(raw: Path, out: Path, **options: Any) -> Plan:
-    return make_plan(Request(raw, out, **{"shard_bytes": 4000, **options}), pool=InProcess(1, 60))
+    return make_plan(request_of(raw, out, **{"shard_size": 4000, **options}), pool=InProcess(1, 60))
 
 
 def texts(plan: Plan) -> list[str]:
@@ -66,13 +65,12 @@ def raw(tmp_path_factory: pytest.TempPathFactory) -> RawFolder:
 
 @pytest.fixture(params=FORMS)
 def plan(request: pytest.FixtureRequest, raw: RawFolder, tmp_path: Path) -> Plan:
-    pairing = SourceOptions(replace(SourceOptions().pairing, missing="label-ok"))
-    return planned(raw.path, tmp_path / "plan", source=pairing, **FORMS[request.param])
+    return planned(raw.path, tmp_path / "plan", missing="skip", **FORMS[request.param])
 
 
 def test_the_specs_are_those_of_the_plan_in_memory(plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "MOST_BYTES", 200)  # so that there are several files of rows
-    folder = write_plan(plan, tmp_path / "plan", {"raw": "x"})
+    folder = write_plan(plan, tmp_path / "plan")
     assert len(folder) == len(plan.specs) > 3
     assert len(folder.facts.rows_files) > 1
     assert specs_of(folder) == texts(plan)
@@ -82,25 +80,21 @@ def test_the_specs_are_those_of_the_plan_in_memory(plan: Plan, tmp_path: Path, m
     assert (facts.rows, facts.pieces) == (plan.pairs, plan.pieces)
     again = PlanFolder.open(tmp_path / "plan", folder.sha256)
     assert again.facts == facts
-    other = write_plan(plan, tmp_path / "other", {"raw": "x"})
+    other = write_plan(plan, tmp_path / "other")
     assert other.sha256 == folder.sha256, "the same plan has the same name"
 
 
 def test_tiles_of_a_picture_may_be_in_several_shards(raw: RawFolder, tmp_path: Path) -> None:
-    plan = planned(raw.path, tmp_path / "plan", source=_keeps(), shard_bytes=900, **FORMS["tiles"])
-    folder = write_plan(plan, tmp_path / "plan", {})
+    plan = planned(raw.path, tmp_path / "plan", missing="skip", shard_size=900, **FORMS["tiles"])
+    folder = write_plan(plan, tmp_path / "plan")
     assert (folder.records["skip"] > 0).any()
     assert specs_of(folder) == texts(plan)
 
 
-def _keeps() -> SourceOptions:
-    return SourceOptions(replace(SourceOptions().pairing, missing="label-ok"))
-
-
 def test_reused_shards_have_their_fingerprint(raw_folder: RawFolder, tmp_path: Path) -> None:
     out = pack(raw_folder.path, tmp_path / "out", *SMALL_SHARDS, "--trust", "digest")
-    plan = planned(raw_folder.path, out, shard_bytes=30_000, trust="digest")
-    folder = write_plan(plan, tmp_path / "plan", {})
+    plan = planned(raw_folder.path, out, shard_size=30_000, trust="digest")
+    folder = write_plan(plan, tmp_path / "plan")
     found = [folder.fingerprint(number) for number in range(len(folder))]
     assert found == [plan.reused[number].fingerprint for number in range(len(plan.specs))]
 
@@ -111,9 +105,9 @@ def test_rows_of_every_kind_are_read_elsewhere(kind: str, tmp_path: Path) -> Non
     here, there = tmp_path / "here" / "rows", tmp_path / "there" / "rows"
     here.parent.mkdir()
     KINDS[kind].write(here, scenes_of({"a": 1, "b": 2, "c": 3, "d": 4}))
-    source = SourceOptions(given=KINDS[kind].open(here))
-    request = Request(None, tmp_path / "plan", source=source, classes=None if kind == "pack" else "4", labels="index")
-    folder = write_plan(make_plan(request, pool=InProcess(1, 60)), tmp_path / "plan", {})
+    classes = None if kind == "pack" else "4"
+    request = request_of(KINDS[kind].open(here), tmp_path / "plan", classes=classes, labels="index")
+    folder = write_plan(make_plan(request, pool=InProcess(1, 60)), tmp_path / "plan")
     shutil.copytree(here.parent, there.parent, copy_function=shutil.copy2)
     shutil.rmtree(here.parent)
     raw = there.parent / Path(folder.facts.raw).relative_to(here.parent)
@@ -124,9 +118,9 @@ def test_rows_of_every_kind_are_read_elsewhere(kind: str, tmp_path: Path) -> Non
 
 def test_an_archive_that_changed_after_planning_is_named(tmp_path: Path) -> None:
     KINDS["webdataset"].write(tmp_path / "rows", scenes_of({"a": 1, "b": 2}))
-    source = SourceOptions(given=KINDS["webdataset"].open(tmp_path / "rows"))
-    request = Request(None, tmp_path / "plan", source=source, classes="4", labels="index")
-    folder = write_plan(make_plan(request, pool=InProcess(1, 60)), tmp_path / "plan", {})
+    source = KINDS["webdataset"].open(tmp_path / "rows")
+    request = request_of(source, tmp_path / "plan", classes="4", labels="index")
+    folder = write_plan(make_plan(request, pool=InProcess(1, 60)), tmp_path / "plan")
     for path in filter(Path.is_file, (tmp_path / "rows", *(tmp_path / "rows").rglob("*"))):
         path.write_bytes(path.read_bytes() + bytes(512))
     loaded = reopen(folder.facts.source).load(folder.spec(0).pieces[0].ref)
@@ -147,8 +141,8 @@ def test_functions_are_named_and_nothing_is_unpickled(tmp_path: Path, monkeypatc
     options: dict[str, Any] = {"classes": "1", "labels": "index", "size": (8, 8)}
 
     def write(rows: Rows, name: str) -> PlanFolder:
-        request = Request(None, tmp_path / name, source=SourceOptions(given=rows), **options)
-        return write_plan(make_plan(request, pool=InProcess(1, 60)), tmp_path / name, {})
+        request = request_of(rows, tmp_path / name, **options)
+        return write_plan(make_plan(request, pool=InProcess(1, 60)), tmp_path / name)
 
     text = write(Rows(["1", "2"], load), "plan").facts.source
     assert "plan_rows_module:load" in text
@@ -165,7 +159,7 @@ def test_functions_are_named_and_nothing_is_unpickled(tmp_path: Path, monkeypatc
 @pytest.fixture(scope="module")
 def finished(raw: RawFolder, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("finished") / "plan"
-    return write_plan(planned(raw.path, folder, source=_keeps(), **FORMS["tiles"]), folder, {}).folder
+    return write_plan(planned(raw.path, folder, missing="skip", **FORMS["tiles"]), folder).folder
 
 
 @pytest.fixture
@@ -268,7 +262,7 @@ def test_a_changed_file_is_named(folder: Path) -> None:
 
 @pytest.mark.parametrize("path", ["../../etc/passwd", "/etc/passwd", "a/../../b.png", ".."])
 def test_paths_that_lead_out_of_raw_are_refused(raw: RawFolder, tmp_path: Path, path: str) -> None:
-    plan = planned(raw.path, tmp_path / "plan", source=_keeps(), size=(16, 24))
+    plan = planned(raw.path, tmp_path / "plan", missing="skip", size=(16, 24))
     ref = plan.found.refs[0]
     refs = RefTable.of([ref._replace(parts=(path, *ref.parts[1:])), *plan.found.refs[1:]])
     pieces = PieceTable(refs, np.zeros((len(refs), 2), np.uint32), plan.recipe.geometry, range(1))
@@ -276,7 +270,7 @@ def test_paths_that_lead_out_of_raw_are_refused(raw: RawFolder, tmp_path: Path, 
     with PlanWriter(tmp_path, plan.recipe, 1) as writer:
         writer.add(hostile.specs[0])
         writer.finish()
-    folder = write_plan(plan, tmp_path / "plan", {}).folder
+    folder = write_plan(plan, tmp_path / "plan").folder
     for name in (SHARDS, SIZES, "rows-00000.txt"):
         shutil.copy(tmp_path / name, folder)
     splits = [{"name": ref.split, "rows": 1}]
@@ -286,20 +280,20 @@ def test_paths_that_lead_out_of_raw_are_refused(raw: RawFolder, tmp_path: Path, 
 
 
 def test_a_plan_is_never_changed(plan: Plan, tmp_path: Path) -> None:
-    write_plan(plan, tmp_path / "plan", {})
+    write_plan(plan, tmp_path / "plan")
     with pytest.raises(TargetError, match="holds a plan, which is never changed"):
-        write_plan(plan, tmp_path / "plan", {})
+        write_plan(plan, tmp_path / "plan")
     (tmp_path / "plan" / PLAN).unlink()
-    assert specs_of(write_plan(plan, tmp_path / "plan", {})) == texts(plan), "one that was begun is begun again"
+    assert specs_of(write_plan(plan, tmp_path / "plan")) == texts(plan), "one that was begun is begun again"
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").touch()
     with pytest.raises(TargetError, match=r"holds thesis\.tex"):
-        write_plan(plan, tmp_path / "full", {})
+        write_plan(plan, tmp_path / "full")
 
 
 def test_nothing_is_written_if_a_build_would_stop_at_once(raw_folder: RawFolder, tmp_path: Path) -> None:
     raw = Path(shutil.copytree(raw_folder.path, tmp_path / "raw"))
     (raw / "train/images/street_003.png").write_bytes(b"no picture")
     with pytest.raises(RejectedError):
-        write_plan(planned(raw, tmp_path / "plan"), tmp_path / "plan", {})
+        write_plan(planned(raw, tmp_path / "plan"), tmp_path / "plan")
     assert not (tmp_path / "plan").exists()

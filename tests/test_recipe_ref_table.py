@@ -21,14 +21,13 @@ from packer.decoding.header import Header
 from packer.errors import TargetError
 from packer.pixels.resize import Geometry
 from packer.plan.make_plan import make_plan
-from packer.plan.request import Request
+from packer.plan.request import request_of
 from packer.recipe import long_text, ref_table
 from packer.recipe.piece import Piece, PieceTable, keys_of, text_of
 from packer.recipe.ref_table import RefTable
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import UNKNOWN, Heads, Loaded, Source
 from packer.shards.inspect import LabelCounts
-from packer.sources.open_source import SourceOptions
 from packer.workers.in_process import InProcess
 
 NAMES = st.text("ab/é€\U0001f600 \ud800", max_size=5)
@@ -171,12 +170,12 @@ def test_a_plan_of_many_rows_needs_little_memory(
     """125 bytes a row, besides 16 MiB for any plan. Four tiles of each picture are four pieces, and take as little."""
     monkeypatch.setattr("packer.plan.sample.inspect_pairs", lambda requests, *others: [LabelCounts()] * len(requests))
     write_table(tmp_path / "class_dict.csv")
-    request = Request(tmp_path, tmp_path / "out", source=SourceOptions(given=Numbered(rows)), **geometry)  # type: ignore[arg-type]
+    request = request_of(Numbered(rows), tmp_path / "out", classes=tmp_path / "class_dict.csv", **geometry)
     tracemalloc.start()
     try:
         plan = make_plan(request, pool=InProcess(1, 60))
         assert tracemalloc.get_traced_memory()[1] < (16 << 20) + 125 * rows + (1 << 18)
     finally:
         tracemalloc.stop()
-    assert plan.pieces == rows * (4 if request.fit == "tile" else 1)
+    assert plan.pieces == rows * (4 if request.shape.fit == "tile" else 1)
     assert plan.specs[0].pieces[0].ref.key == f"{0:040}"

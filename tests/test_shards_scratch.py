@@ -16,7 +16,7 @@ from recipes import plain_recipe
 
 from packer.pixels.resize import Geometry
 from packer.plan.make_plan import make_plan
-from packer.plan.request import Request
+from packer.plan.request import request_of
 from packer.recipe.piece import Piece
 from packer.recipe.row_ref import RowRef
 from packer.recipe.shard_spec import ShardSpec
@@ -94,7 +94,7 @@ def test_columns_do_not_overlap_in_one_piece_of_memory(tmp_path: Path) -> None:
 @pytest.mark.parametrize("storage", ["npy", "lmdb", "hdf5", "arrow"])
 def test_shards_in_used_memory_equal_shards_in_new_memory(storage: str, tmp_path: Path) -> None:
     raw = make_raw(tmp_path / "raw", {"train": 40, "val": 1, "test": 9})
-    specs = make_plan(Request(raw.path, tmp_path / "plan", storage=storage, shard_bytes=20 << 10)).specs
+    specs = make_plan(request_of(raw.path, tmp_path / "plan", format=storage, shard_size=20 << 10)).specs
     assert len(specs) > 12
     again, fresh, memory = tmp_path / "again", tmp_path / "fresh", ColumnMemory()
     for out in (again, fresh):

@@ -25,11 +25,10 @@ from packer.decoding.file_types import read_header
 from packer.errors import InputError, RejectedError, UsageError
 from packer.pairs.find import find_pairs
 from packer.plan.make_plan import make_plan
-from packer.plan.request import Limits, Request
+from packer.plan.request import request_of
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import UNKNOWN, Heads, Loaded, Source
 from packer.sources.files.folder import FolderSource
-from packer.sources.open_source import SourceOptions
 from packer.sources.reopen import KINDS, reopen
 from packer.workers.in_process import InProcess
 from readers.contract.classes import ClassTable
@@ -110,7 +109,10 @@ def folder(raw_folder: RawFolder) -> FolderSource:
 def packed_from(raw: Path, out: Path, source: Source | None = None, *, skip: bool = False) -> Summary:
     """Pack the rows of a source, by default those of the folder. `raw` has the class table."""
     pool = InProcess(1, 60)
-    request = Request(raw, out, shard_bytes=30_000, source=SourceOptions(given=source), limits=Limits(skip))
+    options: dict[str, Any] = {"shard_size": 30_000, "on_bad": "skip" if skip else "fail"}
+    if source is not None:
+        options["classes"] = raw / "class_dict.csv"
+    request = request_of(source or raw, out, **options)
     return build(make_plan(request, pool=pool), lambda rows: None, pool)
 
 

@@ -18,13 +18,13 @@ from stored_scenes import KINDS, Kind, Scenes, scenes_of
 
 from packer.build import Summary, build
 from packer.errors import InputError, LostFileError, RejectedError, TooManyRejectsError
+from packer.plan import request as requests
 from packer.plan.make_plan import make_plan
-from packer.plan.request import Limits, Request
+from packer.plan.request import Request
 from packer.publish.target import make_target, prepare_target
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Loaded, PackedPixels, Source
 from packer.shards.build_shard import build_shard
-from packer.sources.open_source import SourceOptions
 from packer.sources.reopen import reopen
 from packer.workers.in_process import InProcess
 from readers import open_dataset
@@ -65,8 +65,8 @@ def place(kind: Kind, tmp_path: Path) -> Path:
 
 
 def request_of(source: Source, out: Path, skip: bool = False, **options: Any) -> Request:
-    options = {"classes": None if source.kind == "pack" else "4", "labels": "index", "shard_bytes": 9000, **options}
-    return Request(None, out, source=SourceOptions(given=source), limits=Limits(skip), **options)
+    options = {"classes": None if source.kind == "pack" else "4", "labels": "index", "shard_size": 9000, **options}
+    return requests.request_of(source, out, on_bad="skip" if skip else "fail", **options)
 
 
 def packed(source: Source, out: Path, workers: int = 1, **options: Any) -> Summary:
@@ -97,7 +97,7 @@ def shards_of(out: Path) -> list[tuple[Any, ...]]:
     "storage", [STORAGES[0], *(pytest.param(name, marks=pytest.mark.long) for name in STORAGES[1:])]
 )
 def test_the_rows_are_those_of_the_source(kind: Kind, shared: Path, tmp_path: Path, storage: str) -> None:
-    summary = packed(kind.open(shared), tmp_path / "out", storage=storage)
+    summary = packed(kind.open(shared), tmp_path / "out", format=storage)
     assert (summary.rows, summary.rejects) == (len(KEYS), ())
     assert rows_of(tmp_path / "out") == expected(SCENES)
 
@@ -196,7 +196,7 @@ def test_a_row_that_crashes_a_worker_costs_itself_alone(kind: Kind, shared: Path
     source, pool = kind.open(shared), InProcess(1, 60)
     make_target(tmp_path / "out")
     prepare_target(tmp_path / "out")
-    spec = make_plan(request_of(source, tmp_path / "out", shard_bytes=1 << 20), pool=pool).specs[0]
+    spec = make_plan(request_of(source, tmp_path / "out", shard_size=1 << 20), pool=pool).specs[0]
     assert len(spec.pieces) == len(KEYS)
     with watched(source) as loaded:
         receipt = build_shard(spec, source, tmp_path / "out", crashed={5: "crashed the decoder (SIGSEGV)"})

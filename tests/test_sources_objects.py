@@ -157,7 +157,7 @@ def test_a_class_table_may_lie_in_a_folder_of_the_bucket(raw_folder: RawFolder, 
 def test_a_plan_names_the_bucket_and_another_one_can_be_read(bucket: str, tmp_path: Path) -> None:
     settings = {"raw": bucket, "out": str(tmp_path / "out"), "labels": "index", "workers": "1"}
     with mock.patch.object(packer.workers.run, "POOL", InProcess):
-        folder = write_plan(make_plan(Request.from_settings(settings)), tmp_path / "plan", settings)
+        folder = write_plan(make_plan(Request.from_settings(settings)), tmp_path / "plan")
     assert folder.facts.raw == bucket
     piece = folder.spec(0).pieces[0]
     assert reopen(folder.facts.source).load(piece.ref).bad is None

@@ -19,10 +19,9 @@ from packer.packs.diff import difference
 from packer.packs.garbage import delete_garbage
 from packer.packs.repair import repair_pack
 from packer.plan.make_plan import make_plan
-from packer.plan.request import Limits, Request
+from packer.plan.request import Request, request_of
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Loaded, PackedPixels
-from packer.sources.open_source import SourceOptions
 from packer.sources.pack import PackSource
 from packer.sources.reopen import reopen
 from packer.workers.in_process import InProcess
@@ -38,8 +37,8 @@ ROWS = 23 + 9
 
 
 def converting(source: PackSource, out: Path, storage: str = "npy", skip: bool = False, **options: Any) -> Request:
-    options = {"classes": source.classes, "shard_bytes": SMALL, **options}
-    return Request(None, out, storage, SourceOptions(given=source), limits=Limits(skip), **options)
+    options = {"classes": source.classes, "shard_size": SMALL, "on_bad": "skip" if skip else "fail", **options}
+    return request_of(source, out, format=storage, **options)
 
 
 def converted(source: PackSource, out: Path, storage: str = "npy", skip: bool = False, **options: Any) -> Summary:

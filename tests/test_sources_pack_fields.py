@@ -19,8 +19,7 @@ from packer import build_pack
 from packer.packs.generations import receipt_paths
 from packer.pixels.field_options import FieldOptions, PictureField
 from packer.plan.make_plan import make_plan
-from packer.plan.request import Request
-from packer.sources.open_source import SourceOptions
+from packer.plan.request import request_of
 from packer.sources.pack import PackSource
 from readers import open_dataset
 from readers.contract.kinds import PICTURE
@@ -249,7 +248,7 @@ def test_wrong_usage_says_what_to_do(source: Path, tmp_path: Path, options: tupl
 
 
 def test_a_plan_knows_the_fields_and_bytes(source: Path, tmp_path: Path) -> None:
-    plan = make_plan(Request(None, tmp_path / "out", "npy", SourceOptions(given=PackSource.at(source))))
+    plan = make_plan(request_of(PackSource.at(source), tmp_path / "out"))
     assert [field.name for field in plan.recipe.fields] == [field.name for field in Manifest.load(source).fields]
     assert plan.recipe.fields[0].kind == PICTURE
     assert plan.unlabelled == 2

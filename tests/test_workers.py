@@ -23,7 +23,7 @@ from drills.worker_crashes import drill
 
 from packer.errors import EngineError
 from packer.plan.make_plan import make_plan
-from packer.plan.request import Request
+from packer.plan.request import request_of
 from packer.recipe.row_ref import RowRef
 from packer.shards.inspect import InspectRequest
 from packer.sources.files.folder import FolderSource
@@ -263,7 +263,7 @@ def test_while_one_writes_another_decodes_and_no_more_decode_than_were_asked_for
         return real(self)
 
     monkeypatch.setattr(Supervisor, "_with_news", spy)
-    plan = make_plan(Request(raw.path, tmp_path / "out", shard_bytes=40_000, workers=2))
+    plan = make_plan(request_of(raw.path, tmp_path / "out", shard_size=40_000, workers=2))
     assert len(plan.specs) > 4
     (tmp_path / "out" / SHARDS).mkdir(parents=True)
     with open_pool(workers=2, task_timeout=300) as pool:
@@ -304,7 +304,7 @@ def test_a_packer_whose_workers_cannot_start_says_so(raw: RawFolder, tmp_path: P
 
 @pytest.fixture
 def job(raw: RawFolder, tmp_path: Path) -> ShardJob:
-    (spec,) = make_plan(Request(raw.path, tmp_path / "out")).specs
+    (spec,) = make_plan(request_of(raw.path, tmp_path / "out")).specs
     return ShardJob(0, spec, FolderSource(raw.path).to_text(), tmp_path / "out")
 
 

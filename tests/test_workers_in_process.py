@@ -12,7 +12,7 @@ from conftest import RawFolder, make_raw, run
 from packer.decoding.decode import decode_image
 from packer.decoding.rules import ImageRules
 from packer.plan.make_plan import make_plan
-from packer.plan.request import Request
+from packer.plan.request import request_of
 from packer.recipe.row_ref import RowRef
 from packer.shards.inspect import InspectRequest
 from packer.sources.files.folder import FolderSource
@@ -93,7 +93,7 @@ def test_a_picture_that_memory_is_too_small_for_is_rejected_and_named(
     def greedy(data: bytes, rules: ImageRules) -> Any:
         return bytearray(1 << 60) if data.endswith(b"!large") else decode_image(data, rules)
 
-    (spec,) = make_plan(Request(raw.path, tmp_path / "out"), pool=InProcess(1, 1)).specs
+    (spec,) = make_plan(request_of(raw.path, tmp_path / "out"), pool=InProcess(1, 1)).specs
     (tmp_path / "out/shards").mkdir(parents=True)
     monkeypatch.setattr("packer.shards.kinds.picture.decode_image", greedy)
 

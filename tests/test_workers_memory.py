@@ -12,7 +12,7 @@ from recipes import plain_recipe
 
 from packer.pixels.resize import Geometry
 from packer.plan.make_plan import make_plan
-from packer.plan.request import Request
+from packer.plan.request import request_of
 from packer.recipe.cut import cut
 from packer.recipe.piece import Piece
 from packer.recipe.recipe import ROWS_OF_A_SHARD
@@ -38,7 +38,7 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> ShardJob:
         first = raw / "train" / kind / "street_000.png"
         for number in range(1, ROWS):
             first.with_name(f"street_{number:06d}.png").hardlink_to(first)
-    plan = make_plan(Request(raw, tmp_path / "out", workers=1))
+    plan = make_plan(request_of(raw, tmp_path / "out", workers=1))
     (spec,) = plan.specs
     assert len(spec.pieces) == ROWS
     for folder in ("shards", "stamps"):

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from packer.plan.make_plan import make_plan
-from packer.plan.request import Request
+from packer.plan.request import request_of
 from packer.shards.threads import in_threads, one_thread
 from packer.sources.files.folder import FolderSource
 from packer.workers.jobs import Job
@@ -97,7 +97,7 @@ def test_no_core_is_idle_while_there_are_rows_to_decode(
             shared.append(sum(chosen[worker] for worker in decoding))
         return real(self)
 
-    plan = make_plan(Request(raw.path, tmp_path / "out", shard_bytes=shard_bytes, workers=3))
+    plan = make_plan(request_of(raw.path, tmp_path / "out", shard_size=shard_bytes, workers=3))
     (tmp_path / "out" / SHARDS).mkdir(parents=True)
     monkeypatch.setattr(Worker, "use_threads", spy_use)
     monkeypatch.setattr(Supervisor, "_with_news", spy)
@@ -110,7 +110,7 @@ def test_no_core_is_idle_while_there_are_rows_to_decode(
 
 def test_the_largest_shards_are_handed_out_first(tmp_path: Path) -> None:
     raw = make_raw(tmp_path / "raw", {"train": 40, "val": 3})
-    specs = make_plan(Request(raw.path, tmp_path / "out", shard_bytes=30_000)).specs
+    specs = make_plan(request_of(raw.path, tmp_path / "out", shard_size=30_000)).specs
     given_out: list[int] = []
 
     class Listing:

@@ -19,11 +19,9 @@ from program import REPO, parser
 from scenes.pictures import CLASS_TABLE, write_class_table
 
 from packer.build import build
-from packer.decoding.band_choice import ALL
 from packer.plan.make_plan import make_plan
-from packer.plan.request import Request
+from packer.plan.request import Request, request_of
 from packer.sources.container import Names
-from packer.sources.open_source import SourceOptions
 from packer.sources.volumes.nifti_whole import NiftiVolumes
 from packer.workers.run import open_pool
 from readers.contract.manifest import STORAGES
@@ -66,7 +64,7 @@ def write_raw(raw: Path) -> None:
 
 def request(raw: Path, out: Path, storage: str, labels: str) -> Request:
     """Return the options of a golden pack: several shards, one ignored class."""
-    return Request(raw=raw, out=out, storage=storage, labels=labels, ignore=("void",), shard_bytes=400)
+    return request_of(raw, out, format=storage, labels=labels, ignore=["void"], shard_size=400)
 
 
 def golden_volume(number: int) -> NDArray[np.uint8]:
@@ -88,25 +86,25 @@ def volumes_request(raw: Path, out: Path) -> Request:
         for number in range(2):
             (raw / name / f"{number}.nii").write_bytes(nifti(make(number).T))
     source = NiftiVolumes.at(raw, Names())
-    return Request(
-        None,
+    return request_of(
+        source,
         out,
-        source=SourceOptions(given=source, volumes=True),
+        volumes=True,
         classes="3",
         labels="index",
-        bands=ALL,
+        bands="all",
         image_range=(0.0, 255.0),
-        encode=(("image", "tiles:2x16x16"),),
-        shard_bytes=1000,
+        encode=["image=tiles:2x16x16"],
+        shard_size=1000,
     )
 
 
 def pack(request: Request) -> None:
     """Build a golden pack."""
     plan = make_plan(request)
-    with open_pool(1, request.task_timeout) as pool:
+    with open_pool(1, request.running.task_timeout) as pool:
         summary = build(plan, lambda done: None, pool)
-    print(f"{request.out}: {summary.rows} rows in {summary.manifest.shards} shards")
+    print(f"{request.store.out}: {summary.rows} rows in {summary.manifest.shards} shards")
 
 
 def main() -> None:

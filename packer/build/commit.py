@@ -8,24 +8,22 @@ from functools import partial
 from os import PathLike
 from pathlib import Path
 
-from packer.build.judge import find, judge
-from packer.build.remarks import keep_remarks_of
+from packer.build.finish import finish, keep_facts
 from packer.build.share import Part, receipt_of
 from packer.build.summary import Summary
-from packer.config.last_build import NAME as LAST_BUILD
-from packer.config.last_build import keep_settings
 from packer.config.options import LOCK, REFUSE
 from packer.errors import PartsError, TargetError, first_of, some_are
-from packer.plan.expected import PlannedFiles, open_plan, receipts_in
+from packer.plan.planned_files import PlannedFiles, receipts_in
 from packer.progress import Advance, Progress, no_progress
 from packer.publish.atomic import store_errors
 from packer.publish.bucket import Bucket, open_bucket
-from packer.publish.generation import commit, known_digests
+from packer.publish.generation import known_digests
 from packer.publish.lock import locked
 from packer.publish.pin import check_pin
 from packer.publish.shadow import Entries, Wanted, open_shadow
 from packer.publish.target import check_target, is_ours, tidy
 from packer.publish.ticket import Ticket, Tickets
+from packer.recipe.plan_folder import PlanFolder
 from packer.runtime import Timer
 from readers.contract.errors import DamagedError
 from readers.contract.manifest import MARK
@@ -51,37 +49,14 @@ def commit_pack(
     store without conditional writes. Raises PartsError if shards are missing, or were built twice with other results;
     then nothing is published. If the same data is published already, nothing changes.
     """
-    timer, folder = Timer(), open_plan(Path(plan))
+    timer, folder = Timer(), PlanFolder.open(Path(plan))
     with store_errors(), _changing(out, partial(receipts_in, folder), scratch, no_conditions) as (root, bucket):
         files = PlannedFiles.of(folder, root)
         tickets = Tickets(root if bucket is None else bucket.store, folder.sha256)
         with timer.step("read"), progress("checking", len(folder), "shards") as advance:
             receipts, reused = _read(files, root, tickets, advance)
-        rows, rejects = judge(files.expected, receipts)
-        with timer.step("look back"):
-            findings = find(files.expected, receipts)
-            findings.check(files.expected.request.fail_on)
-        with timer.step("publish"):
-            target = (root, None) if bucket is None else (bucket.store, bucket.before)
-            manifest = commit(target[0], files.expected.recipe, receipts, target[1])
-        facts = folder.facts
-        summary = Summary(
-            manifest,
-            facts.rows,
-            facts.pieces,
-            rows,
-            reused,
-            facts.missing,
-            rejects,
-            receipts.notes,
-            findings,
-            receipts.losses,
-            timer.seconds,
-        )
-        keep_remarks_of(root, summary)
-        keep_settings(root, {**files.settings, "out": url_of(out) or str(out)})
-        if bucket is not None:
-            bucket.put(LAST_BUILD)
+        summary = finish(files.expected, receipts, reused, root, bucket, timer)
+        keep_facts(summary, {**files.settings, "out": url_of(out) or str(out)}, root, bucket)
     return summary
 
 
@@ -89,7 +64,7 @@ def missing_parts(
     plan: str | PathLike[str], out: str | PathLike[str], scratch: str | PathLike[str] | None = None
 ) -> list[Part]:
     """Return the parts of a plan that must run again, because shards of theirs are not in `out`."""
-    folder = open_plan(Path(plan))
+    folder = PlanFolder.open(Path(plan))
     with store_errors(), _looking(out, partial(receipts_in, folder), scratch) as (root, store):
         files = PlannedFiles.of(folder, root)
         found, parts = Tickets(store, folder.sha256).read(len(folder))

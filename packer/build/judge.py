@@ -22,7 +22,7 @@ def judge(expected: Expected, receipts: AllReceipts) -> tuple[int, tuple[tuple[s
         raise PackError(
             f"{expected.pieces} pairs or tiles went in, {rows} rows and {rejected} rejects came out: please report this"
         )
-    rejects, limits = _bad_pairs(expected, receipts), expected.request.limits
+    rejects, limits = _bad_pairs(expected, receipts), expected.judgement.limits
     if not limits.allows(len(rejects), expected.pairs) or rows == 0:
         bad = {(split, key) for split, key, _ in rejects}
         shards = [number for number, facts in receipts.items() if facts.rejects]
@@ -39,17 +39,17 @@ def judge(expected: Expected, receipts: AllReceipts) -> tuple[int, tuple[tuple[s
 @no_collecting()
 def find(expected: Expected, receipts: AllReceipts) -> Findings:
     """Return likely mistakes in the data, from the fingerprints and counts in the receipts."""
-    request, classes = expected.request, expected.recipe.classes
+    judgement, classes = expected.judgement, expected.recipe.classes
     labels = None
     if classes is not None:
         fields, sums = expected.recipe.fields, receipts.statistics
         counts = {split: class_counts(total(fields, [sums[split]])) for split in receipts.splits}
-        known = expected.classes_before == classes and VOID_CLASS not in request.fail_on
+        known = expected.classes_before == classes and VOID_CLASS not in judgement.fail_on
         labels = ClassCounts(classes.names, counts, known) if any(each.count for each in counts.values()) else None
-    near = request.near_duplicates or NEAR_LEAKAGE in request.fail_on
+    near = judgement.near_duplicates or NEAR_LEAKAGE in judgement.fail_on
     images = ImageHashes.of_receipts(receipts, expected.keys)
     counted = {words for facts in receipts.values() for words in facts.counts}
-    return find_mistakes(images, expected.sizes, labels, near, request.accept, counted)
+    return find_mistakes(images, expected.sizes, labels, near, judgement.accept, counted)
 
 
 def _bad_pairs(expected: Expected, receipts: AllReceipts) -> tuple[tuple[str, str, str], ...]:

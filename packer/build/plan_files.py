@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from packer.build.whole import lock_if_there
-from packer.config.config import Settings
-from packer.config.effective import effective, from_python
 from packer.plan.make_plan import make_plan
 from packer.plan.plan import Plan
-from packer.plan.request import Input, Request, is_from, raw_or_source
+from packer.plan.request import Input, Request, request_of
 from packer.plan.write_plan import check_folder, write_plan
 from packer.progress import Progress, no_progress
 from packer.publish.atomic import store_errors
@@ -42,30 +39,22 @@ def plan_pack(
     Return the SHA-256 of the plan. `raw` may be a source, whose functions are at the top level of a module that other
     machines can import. Shards of the pack `reuse` that did not change are not built again.
     """
-    folder, source = raw_or_source(raw)
-    name = "from" if folder is not None and is_from(folder) else "raw"
-    settings = effective(from_python({**options, name: folder, "out": fspath(plan)}))
-    request = Request.from_settings(settings, source)
-    _, sha256 = plan_from(settings, reuse, request, progress)
+    _, sha256 = plan_from(request_of(raw, plan, **options), reuse, progress)
     return str(sha256)
 
 
 def plan_from(
-    settings: Settings,
-    reuse: str | PathLike[str] | None = None,
-    request: Request | None = None,
-    progress: Progress = no_progress,
+    request: Request, reuse: str | PathLike[str] | None = None, progress: Progress = no_progress
 ) -> tuple[Plan, str | None]:
-    """Plan with these effective settings, whose OUT is the folder of the plan. With --dry-run nothing is written."""
-    folder = Path(str(settings["out"]))
-    request = request or Request.from_settings(settings)
+    """Plan what a request asks for, whose OUT is the folder of the plan. With --dry-run nothing is written."""
+    folder = request.store.out
     check_folder(folder)
-    with reusable(reuse, request) as wanted, lock_if_there(wanted.out):
+    with reusable(reuse, request) as wanted, lock_if_there(wanted.store.out):
         plan = make_plan(wanted)
-    if settings.get("dry-run"):
+    if request.settings.get("dry-run"):
         return plan, None
     with progress("writing the plan", len(plan.specs), "shards") as advance:
-        return plan, write_plan(plan, folder, settings, advance).sha256
+        return plan, write_plan(plan, folder, advance).sha256
 
 
 @contextmanager
@@ -74,8 +63,8 @@ def reusable(reuse: str | PathLike[str] | None, request: Request) -> Iterator[Re
     if reuse is None:
         yield request
     elif (url := url_of(reuse)) is None:
-        check_target(Path(reuse), request.raw)
-        yield replace(request, out=Path(reuse))
+        check_target(Path(reuse), request.rows.raw)
+        yield request.into(Path(reuse))
     else:
-        with store_errors(), open_shadow(open_store(url), request.scratch, with_stamps) as shadow:
-            yield replace(request, out=shadow)
+        with store_errors(), open_shadow(open_store(url), request.store.scratch, with_stamps) as shadow:
+            yield request.into(shadow)

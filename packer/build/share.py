@@ -10,7 +10,7 @@ from os import PathLike, fspath
 from pathlib import Path
 
 from packer.errors import TargetError, UsageError, VersionsError
-from packer.plan.expected import PlannedFiles, stems_of
+from packer.plan.planned_files import PlannedFiles, stems_of
 from packer.progress import Advance, Progress, no_progress
 from packer.publish.atomic import store_errors
 from packer.publish.free_space import SHARD_SLACK, free_space
@@ -113,7 +113,7 @@ def build_part(
         _check_free_space(files, target, missing)
         missing.sort(key=lambda number: -int(shards.plan.row_bytes[number]))  # so that the last ones end together
         total = sum(int(shards.plan.records["pieces"][number]) for number in missing)
-        built, opened = _Built(), open_pool(cores, files.expected.request.task_timeout)
+        built, opened = _Built(), open_pool(cores, files.task_timeout)
         with timer.step("build"), progress(f"packing {wanted}", total, "rows") as advance, opened as pool:
             for first in range(0, len(missing), AT_ONCE):
                 built.add_all(_build(shards, missing[first : first + AT_ONCE], target, tickets, pool), advance)

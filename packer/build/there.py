@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from packer.config.config import Settings
 from packer.engines.build_task import build_task
 from packer.engines.connect import Connection
 from packer.engines.submit import Waits, submit_all
@@ -36,30 +35,28 @@ class Cluster:
     waits: Waits
 
 
-def built_there(
-    plan: Plan, settings: Settings, cluster: Cluster, bucket: Bucket | None
-) -> Generator[tuple[int, Receipt], None, None]:
+def built_there(plan: Plan, cluster: Cluster, bucket: Bucket | None) -> Generator[tuple[int, Receipt], None, None]:
     """Yield the number and the receipt of each shard when it is in OUT. The largest shards are built first."""
     specs = plan.new_specs
     if not specs:
         return
-    out = str(plan.request.out.absolute()) if bucket is None else bucket.store.url
-    with _plan_for_all(plan, settings, bucket) as (location, sha256):
+    out = str(plan.out.absolute()) if bucket is None else bucket.store.url
+    with _plan_for_all(plan, bucket) as (location, sha256):
         tasks = (
-            Task(location, sha256, number, out, None, plan.request.task_timeout)
+            Task(location, sha256, number, out, None, plan.request.running.task_timeout)
             for number in sorted(specs, key=lambda number: -specs[number].weight)
         )
         connection = cluster.connection
         for task, built in submit_all(connection.engine, build_task, tasks, connection.slots, waits=cluster.waits):
             for key, reason in built.rejects:
                 cluster.rejected(key, reason, built.host)
-            yield task.shard, _receipt(plan.request.out.absolute(), specs[task.shard].split, built, bucket)
+            yield task.shard, _receipt(plan.out.absolute(), specs[task.shard].split, built, bucket)
 
 
 @contextmanager
-def _plan_for_all(plan: Plan, settings: Settings, bucket: Bucket | None) -> Iterator[tuple[str, str]]:
+def _plan_for_all(plan: Plan, bucket: Bucket | None) -> Iterator[tuple[str, str]]:
     """Write the plan to OUT/plans, and remove it at the end. Yield its folder or URL, and its SHA-256."""
-    with shared_plan(plan, settings) as shared:
+    with shared_plan(plan) as shared:
         if bucket is None:
             yield str(shared.folder), shared.sha256
             return

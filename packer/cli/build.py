@@ -63,6 +63,7 @@ def build_command(ctx: click.Context, /, **options: Any) -> None:
         from packer.build import build_from
         from packer.cli.build_text import plan_notes, size_notes, summary_json, summary_text
         from packer.cli.metrics import measured
+        from packer.plan.request import Request
         from readers.stores.open_store import open_store, url_of
     settings: Settings = ctx.meta[SETTINGS]
     LOG.form, metrics_file = str(settings["log-format"]), settings.get("metrics-file")
@@ -88,7 +89,8 @@ def build_command(ctx: click.Context, /, **options: Any) -> None:
 
     with measured(None if metrics_file is None else Path(str(metrics_file))) as measure:
         with publishing(Path(out) if url is None else open_store(url)):
-            summary = build_from(settings, shown(quiet), planned=planned, rejected=rejected, waits=waits)
+            request = Request.from_settings(settings)
+            summary = build_from(request, shown(quiet), planned, rejected, waits)
             measure(summary)
         log_summary(summary)
         log_notes(after)

@@ -140,10 +140,8 @@ def first_line(error: Exception) -> str:
 def plan_notes(plan: Plan) -> list[str]:
     """Advice that helps before a build, not after it."""
     notes = [f"note      {note}" for note in plan.found.notes]
-    if is_pinned(plan.request.out):
-        notes.append(
-            f"note      the pack is pinned, so a build publishes nothing before packer unpin {plan.request.out}"
-        )
+    if is_pinned(plan.out):
+        notes.append(f"note      the pack is pinned, so a build publishes nothing before packer unpin {plan.out}")
     old = plan.current
     if old is not None and old.recipe != plan.recipe.to_json():
         generation = (

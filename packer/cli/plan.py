@@ -40,9 +40,10 @@ def plan_command(ctx: click.Context, /, **options: Any) -> None:
     with loading(workers=True):
         from packer.build.plan_files import plan_from
         from packer.cli.build_text import plan_json, plan_notes, plan_text
+        from packer.plan.request import Request
     settings: Settings = ctx.meta[SETTINGS]
     LOG.form, folder, quiet = str(settings["log-format"]), Path(str(settings["out"])), bool(settings["quiet"])
-    plan, sha256 = plan_from(settings, options["reuse"], progress=shown(quiet))
+    plan, sha256 = plan_from(Request.from_settings(settings), options["reuse"], shown(quiet))
     if settings["json"]:
         show(json.dumps({"plan": str(folder), "sha256": sha256, **plan_json(plan)}, indent=1))
     elif settings["dry-run"]:

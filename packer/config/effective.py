@@ -29,8 +29,7 @@ def effective(given: Settings) -> Settings:
     preset = find_preset(str(preset_name)).settings() if preset_name else {}
     config = _without_rivals(config, given.keys())
     preset = _without_rivals(preset, given.keys() | config.keys())
-    defaults = {option.name: option.default for option in OPTIONS.values() if option.default is not None}
-    defaults |= {option.name: False for option in OPTIONS.values() if option.is_flag}
+    defaults = {name: option.unset for name, option in OPTIONS.items() if isinstance(option.unset, (str, bool))}
     chosen: dict[str, Setting] = {**defaults, **preset, **config, **given}
     _check(chosen)
     if "from" in chosen:

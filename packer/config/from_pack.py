@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from packer.config.config import Setting, Settings
-from packer.config.options import OPTIONS, Option
+from packer.config.options import OPTIONS
 from packer.errors import UsageError
 from packer.pixels.choices import IMAGE_DTYPES, LABEL_FORMS, NATIVE
 from packer.pixels.jpeg_rules import KEEP
@@ -66,14 +66,9 @@ def check_decided(folder: Path, settings: Mapping[str, Setting]) -> None:
     if not holds_pack(folder):
         return
     for name in DECIDED:
-        if settings.get(name, _default(OPTIONS[name])) != _default(OPTIONS[name]):
+        unset = OPTIONS[name].unset
+        if settings.get(name, unset) not in (unset, []):
             raise UsageError(
                 f"--{name}: says how files are read, but {folder} is a pack, whose rows were read already; "
                 f"leave it out, or build from the files"
             )
-
-
-def _default(option: Option) -> Setting | None:
-    if option.several:
-        return []
-    return False if option.is_flag else option.default

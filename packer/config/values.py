@@ -44,6 +44,12 @@ def choice(names: Sequence[str]) -> Kind:
     return Kind("|".join(names), parse, choices=tuple(names))
 
 
+def number(*numbers: int) -> Kind:
+    """One of these numbers."""
+    texts = choice(tuple(map(str, numbers)))
+    return Kind(texts.metavar, lambda value: int(texts.parse(value)), choices=texts.choices)
+
+
 def whole(least: int, most: int = 1 << 62, metavar: str = "N") -> Kind:
     """A whole number in a range."""
 

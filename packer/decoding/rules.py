@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from packer.decoding.band_choice import BandChoice, band_choice, bands_text
 from packer.errors import BadPair
@@ -25,6 +25,15 @@ def check_size(height: int, width: int, channels: int, max_pixels: int, verb: st
             f"{verb} {width}x{height} pixels of {channels} channels, which count as {channels / 4:g} pictures; "
             f"1 to {max_pixels} pixels are allowed (--max-pixels)"
         )
+
+
+class FileRules(NamedTuple):
+    """The rules for all files of a build."""
+
+    max_pixels: int
+    """Larger pictures are rejected."""
+    slide_level: int
+    """The level of a slide that is its picture."""
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ def _names_for_diff(found: Entries) -> list[str]:
 
 def difference(plan: Plan) -> Difference:
     """The changes that a build with this plan would make."""
-    out = plan.request.out
+    out = plan.out
     receipts = list(_intact_receipts(out))
     name = picture_of if plan.had_tiles else str
     before = {(receipt.split, name(source.key)): receipt.fields for receipt in receipts for source in receipt.sources}

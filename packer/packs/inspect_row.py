@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-from packer.decoding.raw_file import SEPARATOR
 from packer.errors import BadPair
 from packer.packs.recipe_words import placement_words
+from packer.recipe.row_ref import files_of
 from packer.shards.giant_rows import stored_statistics
 from packer.shards.stamps import load_stamps_of
 from readers.contract.errors import DamagedError
@@ -122,7 +122,7 @@ def _field(field: Field, shard: Shard, row: int, receipt: Receipt, key: str, par
         stop=stop,
         crc32=crc32,
         whole=crc32 == receipt.crc32[field.name][row],
-        sources=tuple(filter(None, part.split(SEPARATOR))),
+        sources=tuple(filter(None, files_of(part))),
         identity=identities[receipt.fields.index(field.name)],
         statistics=statistics,
     )

@@ -22,7 +22,7 @@ from packer.progress import Progress, no_progress
 from packer.publish.generation import restore_manifest
 from packer.publish.target import is_ours, tidy
 from packer.shards.stamps import may_be_one_of
-from packer.workers.run import build_shards, open_pool
+from packer.workers.run import build_shards
 from readers.contract.errors import DamagedError, NoPackError
 from readers.contract.manifest import MANIFEST, Manifest
 from readers.machine import usable_cores
@@ -94,7 +94,7 @@ def repair_pack(
 
 def _build_all(request: Request, stems: frozenset[str], progress: Progress) -> Summary:
     """Build a generation in which the shards with these stems are new."""
-    with open_pool(request.workers, request.task_timeout) as pool:
+    with request.running.open_pool() as pool:
         plan = make_plan(request, stems, pool)
         with progress("packing", plan.pieces, "rows") as advance:
             return build(plan, advance, pool, partial(built_here, pool=pool, rewrite=True))
@@ -108,13 +108,13 @@ def _lenient(settings: Settings) -> Settings:
 
 def _build_alone(request: Request, stems: frozenset[str], refusal: PackError) -> None:
     """Build the shards with these stems again, whatever the rows of other shards are. No generation is published."""
-    with open_pool(request.workers, request.task_timeout) as pool:
+    with request.running.open_pool() as pool:
         try:
             plan = make_plan(request, stems, pool)
         except PackError as error:
             raise refusal from error
-        specs = [spec for spec in plan.new_specs.values() if may_be_one_of(spec, stems, request.out)]
-        with closing(build_shards(specs, plan.found.source, request.out, pool, rewrite=True)) as shards:
+        specs = [spec for spec in plan.new_specs.values() if may_be_one_of(spec, stems, request.store.out)]
+        with closing(build_shards(specs, plan.found.source, request.store.out, pool, rewrite=True)) as shards:
             for _ in shards:
                 pass  # each is written when it is there
 

@@ -34,8 +34,7 @@ def trial_packs(
         packs = [(way, Path(folder) / str(number)) for number, way in enumerate(plan.ways_to_store)]
         with progress("packing trials", len(packs), "packs") as advance:
             for way, out in packs:
-                settings = _settings(root, out, way)
-                build_from(settings, request=request_of_rows(settings, chosen))
+                build_from(request_of_rows(_settings(root, out, way), chosen))
                 advance(1)
         yield packs
 

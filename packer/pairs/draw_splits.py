@@ -11,7 +11,7 @@ from packer.errors import InputError, UsageError
 from packer.pairs.candidates import Candidate, Candidates
 from packer.pairs.layouts import Layout
 from packer.pairs.split_by_hash import Shares
-from packer.pairs.split_exact import CountPixels, draw_exact
+from packer.pairs.split_exact import ClassPixels, draw_exact
 from packer.pairs.template import composed
 from readers.contract.manifest import ALL
 
@@ -57,14 +57,14 @@ class SplitDrawer:
         return (f"{words}{advice}" for words in _small_splits(self.shares, self.counts))
 
 
-def draw_splits(found: Candidates, drawer: SplitDrawer, count_pixels: CountPixels | None) -> None:
-    """Give each pair a split, of exact sizes if pixels are counted."""
+def draw_splits(found: Candidates, drawer: SplitDrawer, pixels: Mapping[str, ClassPixels] | None) -> None:
+    """Give each pair a split, of exact sizes if the pixels of the labels are given, by their paths."""
     exact: Mapping[str, str] = NOT_EXACT
-    if count_pixels:
+    if pixels is not None:
         groups = [drawer.group(pair) for pair in found.pairs]
-        exact = draw_exact(drawer.shares, groups, count_pixels([pair.label for pair in found.pairs]))
+        exact = draw_exact(drawer.shares, groups, [pixels.get(pair.label, {}) for pair in found.pairs])
     found.pairs = [pair._replace(split=drawer.draw(pair, exact)) for pair in found.pairs]
-    found.notes += drawer.notes(bool(count_pixels))
+    found.notes += drawer.notes(pixels is not None)
 
 
 def _small_splits(shares: Shares, counts: Mapping[str, int]) -> Iterator[str]:

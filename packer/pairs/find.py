@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -19,7 +19,7 @@ from packer.pairs.layouts import Layout
 from packer.pairs.pair import Pair
 from packer.pairs.pairing_rules import ERROR, KEEP, PairingRules
 from packer.pairs.search_files import search_files
-from packer.pairs.split_exact import CountPixels
+from packer.pairs.split_exact import NOT_COUNTED, ClassPixels
 from readers.contract.manifest import ALL, NAME
 
 Table = TypeVar("Table")
@@ -41,14 +41,13 @@ def find_pairs(
     raw: Path,
     rules: PairingRules | None = None,
     leave_out: Path | None = None,
-    count_pixels: CountPixels = lambda labels: [{}] * len(labels),
     files: RawFiles | None = None,
 ) -> Pairing:
     """Find the pairs below `raw` by the rules, or by the one known layout that fits. Skip the folder `leave_out`.
 
-    `count_pixels` is called if the splits are to have every class in its share. `files` are those below it, if known.
+    `files` are those below it, if known.
     """
-    pairing, refusal = search_pairs(raw, rules or PairingRules(), leave_out, count_pixels, (), files)
+    pairing, refusal = search_pairs(raw, rules or PairingRules(), leave_out, files=files)
     if refusal is not None:
         raise refusal
     return pairing
@@ -75,13 +74,14 @@ def search_pairs(
     raw: Path,
     rules: PairingRules,
     leave_out: Path | None,
-    count_pixels: CountPixels,
+    pixels: Mapping[str, ClassPixels] = NOT_COUNTED,
     only: Sequence[str] = (),
     files: RawFiles | None = None,
 ) -> tuple[Pairing, InputError | None]:
     """Find the pairs, in `files` if these are listed. If some are found in spite of problems, also return the error
     that `find_pairs` raises.
 
+    `pixels` are those of each label by class, with which --split-exact draws splits that have every class in its share.
     Problems that are certainly in other splits than `only` do not count.
     """
     files = find_files(raw, leave_out) if files is None else files
@@ -99,7 +99,7 @@ def search_pairs(
     found.notes += files.notes
     if rules.split:
         drawer = SplitDrawer(rules.split, rules.split_by, layout)
-        draw_splits(found, drawer, count_pixels if rules.split_exact else None)
+        draw_splits(found, drawer, pixels if rules.split_exact else None)
     found.problems += map(Problem, _bad_splits({pair.split for pair in found.pairs}))
     name = layout.name if layout else "given by " + ("--pairs" if rules.pairs else "--lists")
     refusal = None

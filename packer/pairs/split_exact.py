@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import lcm
+from types import MappingProxyType
 
 from packer.pairs.split_by_hash import Shares, group_hash
 
 ClassPixels = Mapping[int, int]
 """The label pixels of a pair by class."""
-CountPixels = Callable[[Sequence[str]], Sequence[ClassPixels]]
-"""Count the pixels of labels, given by their paths."""
+NOT_COUNTED: Mapping[str, ClassPixels] = MappingProxyType({})
 
 
 def draw_exact(shares: Shares, groups: Sequence[str], pixels: Sequence[ClassPixels]) -> dict[str, str]:

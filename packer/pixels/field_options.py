@@ -12,6 +12,7 @@ from packer.errors import BadPair
 from packer.pixels.label_rules import AUTO
 from packer.pixels.number_rules import INDEX, NEAREST
 from readers.contract import kinds
+from readers.contract.classes import ClassTable
 from readers.contract.fields import IMAGE, LABEL
 from readers.contract.kinds import CLASSES, IDS, MULTILABEL, PICTURE, VALUES
 
@@ -23,7 +24,7 @@ _FLAGS = {
 }
 CLASS = "{class}"
 """In the template of a field of which each class has a file."""
-Classes: TypeAlias = "str | tuple[str, ...] | None"
+Classes: TypeAlias = "str | tuple[str, ...] | ClassTable | None"
 """A class table or the values of the classes, as --classes takes them; or the names of the classes."""
 
 

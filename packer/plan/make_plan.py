@@ -1,27 +1,41 @@
-"""Make the plan of a build: check the raw folder, cut shards, find those that exist already."""
+"""Make the plan of a build: a chain of steps, each of which takes values and returns one with its problems."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 
-from packer.errors import UsageError
-from packer.pixels.choices import FAST, MOST_PIXELS, NATIVE, TILE
+import numpy as np
+
+from packer.config.options import MTIME
+from packer.pairs.split_exact import NOT_COUNTED
 from packer.pixels.resize import Geometry
-from packer.plan.check_rows import CheckedRows, check_rows
+from packer.plan.check_heads import CheckedHeads, check_heads
+from packer.plan.choose_shape import check_shape, choose_shape
+from packer.plan.fields.planned_field import PlannedField
+from packer.plan.find_rows import find_rows
+from packer.plan.found_rows import FoundRows
+from packer.plan.inspect_sample import inspect_sample
 from packer.plan.plan import Plan
-from packer.plan.request import Request
+from packer.plan.plan_fields import plan_fields
+from packer.plan.problems import BEFORE, Problems, too_many
+from packer.plan.request import Request, StoreChoice
+from packer.plan.reuse import PreviousBuild
 from packer.publish.free_space import free_space
 from packer.publish.generation import current_manifest, known_digests
+from packer.publish.manifest_size import check_manifest_size
 from packer.recipe.cut import cut, parts_of
+from packer.recipe.recipe import Recipe, tools_of
 from packer.recipe.shard_spec import ShardSpec
 from packer.runtime import Timer, no_collecting
 from packer.shards.count_sizes import count_sizes
+from packer.shards.formats import writer
 from packer.shards.stamps import load_stamps
 from packer.workers.pool import Pool
-from packer.workers.run import open_pool
+from readers.contract.fields import VOLUME
 from readers.contract.receipt_facts import AllReceipts
-from readers.contract.tiles import picture_of, size_text
+from readers.contract.tiles import picture_of
 
 
 @no_collecting()
@@ -30,77 +44,103 @@ def make_plan(request: Request, distrusted: frozenset[str] = frozenset(), pool: 
 
     A pool that is given stays open. Without one, a new pool decodes the sample.
     """
-    _check_options(request)
+    check_shape(request)
     with ExitStack() as stack:
         if pool is None:
-            pool = stack.enter_context(open_pool(request.workers, request.task_timeout))
-        if request.source.objects is not None:
-            stack.enter_context(request.source.objects.named())
+            pool = stack.enter_context(request.running.open_pool())
+        if request.rows.objects is not None:
+            stack.enter_context(request.rows.objects.named())
         return _plan(request, distrusted, pool)
 
 
 def _plan(request: Request, distrusted: frozenset[str], pool: Pool) -> Plan:
-    timer = Timer()
-    stamps = [shard for shard in load_stamps(request.out) if shard.stem not in distrusted]
-    checked = check_rows(request, stamps, pool, timer)
-    fingerprint = checked.recipe.fingerprint()
+    """Take the steps of a plan, and raise one error with all problems that they found."""
+    out, judgement, timer = request.store.out, request.judgement, Timer()
+    stamps = [shard for shard in load_stamps(out) if shard.stem not in distrusted]
+    with timer.step("find"):
+        found = _found_rows(request, pool)
+    fields = plan_fields(found, request.fields)
+    problems = Problems(*found.problems, *fields.problems)
+    previous = PreviousBuild(out, found.source, found.refs, stamps, judgement.trust)
+    with timer.step("check"):
+        heads = check_heads(found, fields.fields, previous)
+    geometry, recipe = problems.attempt(choose_shape, found, heads, request.shape), None
+    if geometry is not None and fields.are_known:
+        recipe = problems.attempt(_recipe, found, fields.fields, geometry, request.store)
+        if recipe is None:
+            fields = replace(fields, classes=None)  # too large for every message to a worker
+    unchanged = np.zeros(len(found.refs), np.bool_) if recipe is None else previous.unchanged(recipe.fingerprint())
+    with timer.step("audit"):
+        trusted = unchanged if judgement.trust == MTIME else np.zeros_like(unchanged)
+        sample = inspect_sample(found, fields, request.fields, heads, recipe, trusted, pool)
+    problems.add(*sample.problems)
+    bad = {**heads.bad, **sample.bad}
+    pairs_are_known = geometry is not None or bool(heads.good.any())
+    problems.check(too_many(found.refs, bad, judgement.limits, BEFORE) if pairs_are_known else None)
+    assert recipe is not None, "without a recipe the build is refused"
     with timer.step("compare"):
-        specs = tuple(_specs(checked))
-        name = picture_of if checked.recipe.cuts_tiles else str
-        reused = AllReceipts(known_digests(request.out), name)
-        for index, spec in enumerate(specs):
-            receipt = checked.previous.receipt(spec, fingerprint, request.retry_bad)
-            if receipt is not None:
-                reused.add(index, receipt)
+        specs = tuple(_specs(found, heads, recipe))
+        reused = _reused(request, previous, specs, recipe)
     return Plan(
         request=request,
-        recipe=checked.recipe,
-        found=checked.found,
+        recipe=recipe,
+        found=found,
         specs=specs,
         reused=reused,
-        unchanged=checked.unchanged,
-        sizes=count_sizes(checked.sizes),
-        bad=checked.bad,
-        sampled=checked.sampled,
-        free_bytes=free_space(request.out),
-        current=current_manifest(request.out),
+        unchanged=unchanged,
+        sizes=count_sizes(heads.sizes),
+        bad=bad,
+        sampled=sample.rows,
+        free_bytes=free_space(out),
+        current=current_manifest(out),
         seconds=timer.seconds,
     )
 
 
-def _check_options(request: Request) -> None:
-    """Refuse options that contradict each other or need others."""
-    if request.source.gives_volumes and {request.size, request.fit} - {None, NATIVE}:
-        instead = ", or --volumes, if the rows are pictures" if request.source.volumes else ""
-        raise UsageError(
-            f"--size and --fit: volumes keep their own sizes, and training crops them; leave them out{instead}"
-        )
-    if request.fit == NATIVE and request.size not in (None, NATIVE):
-        raise UsageError("--fit native: keeps the size of every picture, so it cannot be combined with --size")
-    if request.size == NATIVE and request.fit not in (None, NATIVE):
-        raise UsageError(
-            f"--size native: keeps the size of every picture, so it cannot be combined with --fit {request.fit}"
-        )
-    if request.fit not in (None, "stretch", NATIVE) and request.size is None:
-        raise UsageError(f"--fit {request.fit}: needs --size, the size to fit the pictures to")
-    if (request.overlap or request.edge != "pad") and request.fit != TILE:
-        raise UsageError("--overlap and --edge: need --fit tile")
-    if isinstance(request.size, tuple) and request.overlap >= min(request.size):
-        raise UsageError(
-            f"--overlap {request.overlap}: must be smaller than a tile, which is {size_text(request.size)}"
-        )
-    if isinstance(request.size, tuple) and request.size[0] * request.size[1] > MOST_PIXELS:
-        raise UsageError(f"--size {size_text(request.size)}: is over the limit of {MOST_PIXELS} pixels")
-    size = request.size if isinstance(request.size, tuple) else None
-    scales = size is not None and Geometry(size, request.fit or "stretch", request.interpolation).tools
-    if request.decode == FAST and not scales:
-        raise UsageError("--decode fast: needs --size, a --fit that scales, and --interpolation area or cubic")
+def _found_rows(request: Request, pool: Pool) -> FoundRows:
+    """Find the rows, and what is known of them only from pixels or annotations. Few builds import these steps."""
+    rows, fields, out, pixels = request.rows, request.fields, request.store.out, NOT_COUNTED
+    if rows.pairing.split_exact:
+        from packer.plan.count_labels import count_labels
+
+        pixels = count_labels(rows, fields.label, out, pool)
+    found = find_rows(rows, out, pixels)
+    if not (found.source.sizes_are_known and found.source.types_are_known):
+        from packer.plan.measure_rows import measure_rows
+
+        found = measure_rows(found, fields, request.shape, pool)
+    if found.source.is_painted:
+        from packer.plan.painted_classes import choose_classes
+
+        found = choose_classes(found, fields)
+    return found
 
 
-def _specs(checked: CheckedRows) -> Iterator[ShardSpec]:
-    """The shards of each part of each split."""
-    recipe, refs, start = checked.recipe, checked.found.refs, 0
-    for split, count in refs.splits.items():
-        for pieces in parts_of(refs, checked.sizes, range(start, start + count), recipe.geometry):
+def _recipe(found: FoundRows, fields: Sequence[PlannedField], geometry: Geometry, store: StoreChoice) -> Recipe:
+    """Return the recipe. Raise InputError if the manifest of the pack would be too large."""
+    sides = VOLUME if found.source.gives_volumes else geometry.size
+    rules = tuple(field.rule(sides, template) for field, template in zip(fields, found.source.templates, strict=True))
+    tools = tools_of(found.source, geometry, rules, writer(store.format).tool())
+    recipe = Recipe(store.format, geometry, rules, store.shard_bytes, tools)
+    check_manifest_size(recipe, found.refs.splits)
+    return recipe
+
+
+def _reused(request: Request, previous: PreviousBuild, specs: Sequence[ShardSpec], recipe: Recipe) -> AllReceipts:
+    """Return the facts of the shards that exist already, by the index of their spec."""
+    reused = AllReceipts(known_digests(request.store.out), picture_of if recipe.cuts_tiles else str)
+    fingerprint = recipe.fingerprint()
+    for index, spec in enumerate(specs):
+        receipt = previous.receipt(spec, fingerprint, request.judgement.retry_bad)
+        if receipt is not None:
+            reused.add(index, receipt)
+    return reused
+
+
+def _specs(found: FoundRows, heads: CheckedHeads, recipe: Recipe) -> Iterator[ShardSpec]:
+    """Cut the rows of each part of each split into shards."""
+    start = 0
+    for split, count in found.refs.splits.items():
+        for pieces in parts_of(found.refs, heads.sizes, range(start, start + count), recipe.geometry):
             yield from (ShardSpec(split, shard, recipe) for shard in cut(pieces, recipe))
         start += count

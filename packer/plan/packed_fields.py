@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from packer.decoding.rules import FileRules
 from packer.errors import UsageError
 from packer.pixels.choices import NUMBERS
 from packer.pixels.field_options import BY_KIND, PictureField
+from packer.plan.field_choice import FieldChoice
 from packer.plan.fields.by_kind import planned
 from packer.plan.fields.packed import PackedField
 from packer.plan.fields.planned_field import PlannedField
-from packer.plan.request import Request
+from packer.plan.found_rows import FoundRows
 from readers.contract.fields import IMAGE, LABEL, RGB, Field, classes_field, picture_field
 from readers.contract.kinds import PICTURE
 
@@ -21,29 +22,29 @@ _SCALED = ((0, 255), (0, 1))
 """The ranges of pictures that --image-dtype converts into each other."""
 
 
-def packed_fields(request: Request, fields: Sequence[Field]) -> tuple[PlannedField, ...]:
+def packed_fields(found: FoundRows, choice: FieldChoice) -> tuple[PlannedField, ...]:
     """Return the fields of a pack as this build stores them. --labels and --image-dtype are for label and image."""
-    return tuple(_planned(_wanted(field, request), request.max_pixels) for field in fields)
+    return tuple(_planned(_stored(field, choice), found.files) for field in found.packed)
 
 
-def _planned(field: Field, max_pixels: int) -> PlannedField:
+def _planned(field: Field, files: FileRules) -> PlannedField:
     options = BY_KIND[field.kind](field.name)
     if isinstance(options, PictureField) and (field.bands != RGB or field.range not in _SCALED):
         options = replace(options, bands="all")
-    read = planned(options, max_pixels, field.classes).read
+    read = planned(options, field.classes, files).read
     return PackedField(options, read, field.classes, packed=field)
 
 
-def _wanted(field: Field, request: Request) -> Field:
+def _stored(field: Field, choice: FieldChoice) -> Field:
     if field.name == LABEL:
         assert field.classes is not None, "the source has checked its kind"
-        return classes_field(LABEL, request.labels, field.classes, None)
-    dtype = NUMBERS[request.image_dtype] if field.name == IMAGE and request.image_dtype else field.dtype
+        return classes_field(LABEL, choice.label.form, field.classes, None)
+    dtype = NUMBERS[choice.image.dtype] if field.name == IMAGE and choice.image.dtype else field.dtype
     if field.kind != PICTURE or dtype == field.dtype:
         return field
     if field.range not in _SCALED or field.bands is None:
         raise UsageError(
-            f"--image-dtype {request.image_dtype}: this pack has images of {np.dtype(field.dtype)} as they "
+            f"--image-dtype {choice.image.dtype}: this pack has images of {np.dtype(field.dtype)} as they "
             "were in the files; leave it out"
         )
     return picture_field(IMAGE, dtype, None, field.bands)

@@ -10,11 +10,11 @@ from packer.classes.load import load_class_table, named_classes
 from packer.errors import InputError, Problem, UsageError, counted, did_you_mean
 from packer.pixels.field_options import ClassesField, FieldOptions, IdsField, MultilabelField
 from packer.pixels.label_rules import AUTO, INDEX
+from packer.plan.class_tables import BACKGROUNDS, parts_table, table_or_values
+from packer.plan.field_choice import FieldChoice
+from packer.plan.found_rows import FoundRows
 from packer.plan.problems import nothing_painted
-from packer.plan.request import Request
-from packer.plan.wanted_fields import BACKGROUNDS, parts_table
 from packer.sources.annotated.annotated import AnnotatedSource, Brush, PaintedField
-from packer.sources.open_source import FoundRows
 from readers.contract.classes import ClassTable, SegClass
 from readers.contract.fields import LABEL
 
@@ -25,34 +25,39 @@ Objects = Mapping[str, tuple[int, str]]
 """The number of objects of each category, and a file that has some."""
 
 
-def choose_classes(request: Request, found: FoundRows) -> tuple[FoundRows, InputError | None]:
-    """Return the rows with the classes and the rules of painting, and the error of categories that are in no class."""
+def choose_classes(found: FoundRows, choice: FieldChoice) -> FoundRows:
+    """Return the rows with the classes and the rules of painting. Categories that are in no class are a problem."""
     assert isinstance(found.source, AnnotatedSource), "painted fields are those of annotations"
-    if request.label_codec not in (AUTO, INDEX):
-        raise UsageError(f"--label-codec {request.label_codec}: reads label pictures; annotations are painted")
-    painted = [(number, each) for number, each in enumerate(request.fields) if number and not each.files]
+    if choice.label.codec not in (AUTO, INDEX):
+        raise UsageError(f"--label-codec {choice.label.codec}: reads label pictures; annotations are painted")
+    painted = [(number, each) for number, each in enumerate(choice.all) if number and not each.files]
     source = replace(found.source, painted=tuple(PaintedField(number, each.kind) for number, each in painted))
     objects, sizes, outlines, lost = source.count(found.refs)
-    every = _numbered(load_class_table(request.raw, request.classes) or _table(source.names, objects))
-    dropped = {name for name in request.ignore if name in objects and name not in every.names}
-    classes = with_ignored(every, [text for text in request.ignore if text not in dropped])
+    every = _numbered(
+        load_class_table(found.raw, table_or_values(choice.label.classes)) or _table(source.names, objects)
+    )
+    dropped = {name for name in choice.ignore if name in objects and name not in every.names}
+    classes = with_ignored(every, [text for text in choice.ignore if text not in dropped])
     fields = tuple(PaintedField(number, each.kind, _planes(each, classes)) for number, each in painted)
     elsewhere = frozenset(name for each in fields for name in each.planes) - set(every.names)
     numbers = _numbers(every, classes, dropped)
     unknown = {name: objects[name] for name in sorted(objects) if name not in numbers and name not in elsewhere}
     refusal = None
-    if unknown and request.unknown == "ignore":
+    if unknown and choice.label.unknown == "ignore":
         numbers |= dict.fromkeys(unknown, every.ignore_index)
     elif unknown:
         refusal = _refusal(unknown, every)
     if lost and not outlines:
         refusal = nothing_painted({f"objects {reason}": count for reason, count in lost.items()}, OUTLINES)
-    rules = request.paint, request.crowd, elsewhere
+    rules = choice.paint, choice.crowd, elsewhere
     brush = Brush(numbers, _uncovered(every), every.ignore_index, *rules)
     has_label = any(each.name == LABEL for _, each in painted)
     return replace(
-        found, source=replace(source, brush=brush, painted=fields, sizes=sizes), classes=classes if has_label else None
-    ), refusal
+        found,
+        source=replace(source, brush=brush, painted=fields, sizes=sizes),
+        classes=classes if has_label else None,
+        problems=found.problems if refusal is None else (*found.problems, refusal),
+    )
 
 
 def _planes(options: FieldOptions, classes: ClassTable) -> tuple[str, ...]:

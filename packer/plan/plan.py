@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from packer.errors import PackError, Problem, TargetError, by_cause
 from packer.pixels.choices import NATIVE, TILE
+from packer.plan.found_rows import FoundRows
 from packer.plan.problems import BEFORE, problem_of, too_many
 from packer.plan.request import Request
 from packer.plan.size_sample import Encodings, SizeSample, StoredSize, encodings_of, take_sample, ways_to_store
@@ -22,7 +24,6 @@ from packer.recipe.recipe import Recipe
 from packer.recipe.row_ref import RowRef
 from packer.recipe.shard_spec import ShardSpec
 from packer.shards.giant_rows import may_be_giant
-from packer.sources.open_source import FoundRows
 from readers.contract import giant
 from readers.contract.kinds import INDEX, ONEHOT
 from readers.contract.manifest import Manifest
@@ -52,6 +53,11 @@ class Plan:
     """The manifest of the pack at the target now."""
     seconds: Mapping[str, float]
     """Seconds of each stage of planning."""
+
+    @property
+    def out(self) -> Path:
+        """The folder of the pack."""
+        return self.request.store.out
 
     @property
     def pairs(self) -> int:
@@ -85,7 +91,7 @@ class Plan:
     @property
     def refusal(self) -> PackError | None:
         """The error with which a build would stop, if too many pairs are known to be bad."""
-        return too_many(self.bad_pairs, self.request.limits, self.pairs, BEFORE)
+        return too_many(self.found.refs, self.bad, self.request.judgement.limits, BEFORE)
 
     @property
     def bad_pairs(self) -> list[tuple[RowRef, str]]:
@@ -226,7 +232,7 @@ class Plan:
         if not may_be_giant(self.recipe.fields):
             return 0
         rows = [int(self.recipe.row_bytes(spec.pieces).max()) for spec in self.new_specs.values()]
-        return sum(sorted(size for size in rows if size > giant.GIANT)[-self.request.workers :])
+        return sum(sorted(size for size in rows if size > giant.GIANT)[-self.request.running.workers :])
 
     @property
     def largest_bytes(self) -> int:
@@ -246,4 +252,4 @@ class Plan:
             if fits := next(filter(self.fits_disk, others), None):
                 advice += f"; {fits.options} needs about {fits.bytes:,} bytes"
             need = f"needs about {self.needed_bytes:,} bytes, the disk has {self.free_bytes:,} free"
-            raise TargetError(f"{self.request.out}: {need}{advice}")
+            raise TargetError(f"{self.out}: {need}{advice}")

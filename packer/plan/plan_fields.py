@@ -5,46 +5,83 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import islice
 
-from packer.errors import BadPair, UsageError
+from packer.classes.load import load_class_table, named_classes
+from packer.errors import BadPair, InputError, UsageError
 from packer.pixels.field_options import FieldOfClasses, FieldOptions, MultilabelField
-from packer.plan.check_labels import SAMPLE_SIZE
+from packer.pixels.label_rules import BINARY, BINARY_CLASSES
+from packer.plan.class_tables import parts_table, table_of, table_or_values
+from packer.plan.field_choice import FieldChoice
 from packer.plan.fields.by_kind import planned
 from packer.plan.fields.planned_field import PlannedField
-from packer.plan.request import Request
-from packer.plan.sample import spread_indices
-from packer.plan.wanted_fields import parts_table, table_of
-from packer.sources.open_source import FoundRows
+from packer.plan.found_rows import FoundRows
+from packer.plan.problems import Problems
+from packer.plan.sample import SAMPLE_SIZE, spread_indices
 from readers.contract.classes import ClassTable
 from readers.contract.fields import LABEL, RAW, VOLUME
 
 
-def plan_fields(request: Request, found: FoundRows, table: ClassTable | None) -> tuple[PlannedField, ...]:
-    """Return the fields of a build. `table` is that of the label. A sample decides what is stored."""
+@dataclass(frozen=True)
+class PlannedFields:
+    """The fields of a build. They are incomplete if the class table or another fact is not known."""
+
+    fields: tuple[PlannedField, ...]
+    label: int
+    """The number of the label among the fields; 0 if there is none."""
+    classes: ClassTable | None
+    """The classes of the label."""
+    lacks_table: bool
+    """True if nothing names the classes of the label."""
+    problems: tuple[InputError, ...]
+
+    @property
+    def are_known(self) -> bool:
+        """True if a recipe can be made of the fields."""
+        return bool(self.fields) and bool(self.label) == (self.classes is not None)
+
+
+def plan_fields(found: FoundRows, choice: FieldChoice) -> PlannedFields:
+    """Return the fields of a build. A sample of headers decides what is stored of files that are stored as they are."""
+    names = [field.name for field in found.packed or choice.all]
+    label = names.index(LABEL) if LABEL in names else 0
+    problems, table = Problems(), found.classes if label else None
+    if label and table is None:
+        table = problems.attempt(_label_table, found, choice)
+    lacks_table = bool(label) and table is None and not problems.errors
+    fields = problems.attempt(_planned_fields, found, choice, table) or ()
+    return PlannedFields(fields, label, table, lacks_table, tuple(problems.errors))
+
+
+def _label_table(found: FoundRows, choice: FieldChoice) -> ClassTable | None:
+    """Return the classes of the label; None if nothing names them."""
+    named = table_or_values(choice.label.classes) or (named_classes(found.class_names) if found.class_names else None)
+    table = load_class_table(found.raw, named, choice.ignore)
+    return BINARY_CLASSES if table is None and choice.label.codec == BINARY else table
+
+
+def _planned_fields(found: FoundRows, choice: FieldChoice, table: ClassTable | None) -> tuple[PlannedField, ...]:
     if found.packed:
         from packer.plan.packed_fields import packed_fields  # other builds do not need it
 
-        fields: Sequence[PlannedField] = packed_fields(request, found.packed)
+        fields: Sequence[PlannedField] = packed_fields(found, choice)
     else:
-        fields = _fields_of_files(request, found, table)
-    encodings = dict(request.encode)
-    if twice := [name for name, count in Counter(name for name, _ in request.encode).items() if count > 1]:
+        fields = _fields_of_files(found, choice, table)
+    encodings = dict(choice.encode)
+    if twice := [name for name, count in Counter(name for name, _ in choice.encode).items() if count > 1]:
         raise UsageError(f"--encode {twice[0]}: is named twice; give each field one encoding")
-    if unknown := encodings.keys() - {field.name for field in fields}:
+    names = [field.name for field in fields]
+    if unknown := encodings.keys() - set(names):
         name = min(unknown)
-        there = [field.name for field in fields]
-        raise UsageError(f"--encode {name}: there is no field {name!r}; the fields are {', '.join(there)}")
+        raise UsageError(f"--encode {name}: there is no field {name!r}; the fields are {', '.join(names)}")
     sides = VOLUME if found.source.gives_volumes else None
     return tuple(field.encoded(encodings.get(field.name, RAW), sides) for field in fields)
 
 
-def _fields_of_files(request: Request, found: FoundRows, table: ClassTable | None) -> Sequence[PlannedField]:
-    tables = [_table(options, table, found.source.is_painted) for options in request.fields]
-    fields = [
-        planned(options, request.max_pixels, each, request.slide_level)
-        for options, each in zip(request.fields, tables, strict=True)
-    ]
+def _fields_of_files(found: FoundRows, choice: FieldChoice, table: ClassTable | None) -> Sequence[PlannedField]:
+    tables = [_table(options, table, found.source.is_painted) for options in choice.all]
+    fields = [planned(options, each, found.files) for options, each in zip(choice.all, tables, strict=True)]
     for number, field in enumerate(fields):
         if field.needs_header:
             fields[number] = _as_in_most(found, number, field)

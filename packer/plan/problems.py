@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from packer.errors import InputError, PackError, Problem, RejectedError, TooManyRejectsError, some_are
 from packer.plan.request import Limits
@@ -13,6 +13,7 @@ from readers.contract.fields import IMAGE, LABEL
 from readers.contract.receipt_facts import count_text
 
 T = TypeVar("T")
+P = ParamSpec("P")
 BEFORE = "by their headers and a decoded sample; the rest is checked later"
 _CAUSE_AND_HINT = re.compile(r"((?:\([^()]*\)|[^(;])*); (.*)", re.DOTALL)
 _VARYING = re.compile(r"\(.*\)|#[0-9a-f]{6,8}|'[^']*'|(?<!\d)\d+(?!\d| bits)")
@@ -20,25 +21,29 @@ _VARYING = re.compile(r"\(.*\)|#[0-9a-f]{6,8}|'[^']*'|(?<!\d)\d+(?!\d| bits)")
 _ONE_STRAY = re.compile(r"^has a (colour|value) in")
 
 
-class Refusals:
+class Problems:
     """The errors that stop a plan, kept until everything that can be checked was checked."""
 
-    def __init__(self, *first: InputError | None) -> None:
-        self._errors = [error for error in first if error is not None]
+    def __init__(self, *errors: InputError) -> None:
+        self.errors = list(errors)
 
-    def attempt(self, step: Callable[[], T]) -> T | None:
+    def add(self, *errors: InputError) -> None:
+        """Keep more errors."""
+        self.errors += errors
+
+    def attempt(self, step: Callable[P, T], *args: P.args, **options: P.kwargs) -> T | None:
         """Return what a step returns; None if it refuses."""
         try:
-            return step()
+            return step(*args, **options)
         except InputError as error:
-            self._errors.append(error)
+            self.errors.append(error)
             return None
 
     def check(self, rejects: PackError | None) -> None:
         """Raise the only error as it is, or one error that has all of them. With `rejects` alone nothing is raised."""
-        if not self._errors:
+        if not self.errors:
             return
-        errors = [*self._errors, *([rejects] if isinstance(rejects, InputError) else [])]
+        errors = [*self.errors, *([rejects] if isinstance(rejects, InputError) else [])]
         raise errors[0] if len(errors) == 1 else JoinedError(errors)
 
 
@@ -58,12 +63,11 @@ def _causes(error: InputError) -> Iterable[Problem]:
     return [cause for cause in error.causes if cause.files] or [Problem(str(error))]
 
 
-def too_many(bad: Iterable[tuple[RowRef, str]], limits: Limits, pairs: int, remark: str) -> PackError | None:
-    """Return the error of more bad pairs than the limits allow, or None. `bad` has each row with its reason."""
-    problems = [problem_of(ref, reason) for ref, reason in bad]
-    if not problems or limits.allows(len(problems), pairs):
+def too_many(refs: Sequence[RowRef], bad: Mapping[int, str], limits: Limits, remark: str) -> PackError | None:
+    """Return the error of more bad pairs than the limits allow, or None. `bad` has their reasons by their index."""
+    if not bad or limits.allows(len(bad), len(refs)):
         return None
-    return reject_error(problems, limits, pairs, remark)
+    return reject_error([problem_of(refs[index], reason) for index, reason in bad.items()], limits, len(refs), remark)
 
 
 def reject_error(problems: Sequence[Problem], limits: Limits, pairs: int, remark: str) -> PackError:

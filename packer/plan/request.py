@@ -1,37 +1,54 @@
-"""The request: what a build was asked for, as typed values."""
+"""`Request`: what a build was asked for, in six values, each of which one step of the plan reads."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from os import PathLike
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from os import PathLike, fspath
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from packer.config.config import Settings
-from packer.config.options import BUILD, MTIME, REFUSE, TASK_TIMEOUT, value_of
-from packer.decoding.band_choice import ALL
-from packer.errors import InputError, UsageError
-from packer.pixels.choices import EXACT, MOST_PIXELS, BandChoice
-from packer.pixels.field_options import FieldOptions
-from packer.pixels.label_rules import AUTO
-from packer.plan.wanted_fields import further_files, has_label, take_options, wanted_fields
+from packer.config.effective import effective, from_python
+from packer.config.options import values_of
+from packer.errors import UsageError
+from packer.plan.field_choice import FieldChoice
+from packer.plan.row_search import RowSearch
 from packer.publish.target import holds_pack
 from packer.recipe.source import Source
 from packer.sources.containers import container_of
-from packer.sources.files.objects import ObjectsSource
-from packer.sources.open_source import SourceOptions
 from packer.sources.pack import PackSource
-from readers.contract.classes import ClassTable
+from packer.workers.pool import Pool
+from packer.workers.run import open_pool
 from readers.contract.tiles import Size
 from readers.machine import usable_cores
-from readers.stores.open_store import url_of
 
-MIB = 1 << 20
-RENAMED = {"format": "storage", "shard-size": "shard_bytes", "field": "named"}
 Input: TypeAlias = "str | PathLike[str] | Source"
 """A folder, or another source of the rows of a pack."""
+
+
+@dataclass(frozen=True)
+class ShapeChoice:
+    """The stored size, and how pictures of other sizes are fitted to it."""
+
+    size: Size | str | None
+    """Height and width, `native`, or None for the size of all pictures."""
+    fit: str | None
+    overlap: int
+    edge: str
+    interpolation: str
+
+
+@dataclass(frozen=True)
+class StoreChoice:
+    """The pack that is built, and how its shards are stored."""
+
+    out: Path
+    format: str
+    shard_bytes: int
+    scratch: Path | None
+    no_conditions: str
 
 
 @dataclass(frozen=True)
@@ -52,85 +69,83 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class Judgement:
+    """The bad pairs and the findings that a build tolerates, and the rows that it takes for unchanged."""
+
+    limits: Limits
+    near_duplicates: bool
+    fail_on: tuple[str, ...]
+    accept: tuple[str, ...]
+    trust: str
+    retry_bad: bool
+
+    @classmethod
+    def of(cls, settings: Settings) -> Judgement:
+        values = values_of(settings, "judgement")
+        limits = Limits(values.pop("on_bad") == "skip", values.pop("max_bad"))
+        return cls(limits, **{**values, "fail_on": values["fail_on"] or ()})
+
+
+@dataclass(frozen=True)
+class Running:
+    """The machines that build, and how long they may take for a pair."""
+
+    workers: int
+    engine: str | None
+    task_timeout: int
+
+    @classmethod
+    def of(cls, settings: Settings) -> Running:
+        values = values_of(settings, "running")
+        return cls(**{**values, "workers": values["workers"] or usable_cores()})
+
+    def open_pool(self) -> AbstractContextManager[Pool]:
+        """Open the workers of this machine."""
+        return open_pool(self.workers, self.task_timeout)
+
+
+@dataclass(frozen=True)
 class Request:
     """The options of a build, as typed values. An attribute is None if the plan finds its value out."""
 
-    raw: Path | None
-    """The folder that holds the files, and perhaps the class table. A source needs none."""
-    out: Path
-    storage: str = "npy"
-    source: SourceOptions = field(default_factory=SourceOptions)
-    classes: str | ClassTable | None = None
-    ignore: tuple[str, ...] = ()
-    label_codec: str = AUTO
-    unknown: str = "error"
-    paint: str = "file"
-    crowd: str = "class"
-    threshold: int | None = None
-    divisor: int = 1000
-    size: Size | str | None = None
-    fit: str | None = None
-    overlap: int = 0
-    edge: str = "pad"
-    interpolation: str = "area"
-    labels: str = "onehot"
-    image_dtype: str | None = None
-    bands: BandChoice | None = None
-    named: tuple[FieldOptions, ...] = ()
-    """The fields that have a table of options of their own."""
-    image_range: tuple[float, float] | None = None
-    alpha: str = "refuse"
-    decode: str = EXACT
-    max_pixels: int = MOST_PIXELS
-    slide_level: int = 0
-    encode: tuple[tuple[str, str], ...] = ()
-    """The encoding of each field that has one."""
-    shard_bytes: int = 128 * MIB
-    palettes_differ: bool = False
-    limits: Limits = Limits()
-    near_duplicates: bool = False
-    fail_on: tuple[str, ...] = ()
-    accept: tuple[str, ...] = ()
-    workers: int = 1
-    engine: str | None = None
-    task_timeout: int = TASK_TIMEOUT
-    trust: str = MTIME
-    retry_bad: bool = False
-    scratch: Path | None = None
-    no_conditions: str = REFUSE
-
-    @cached_property
-    def fields(self) -> tuple[FieldOptions, ...]:
-        """The fields in their order: the image, the label if there is one, then others."""
-        return wanted_fields(vars(self))
+    rows: RowSearch
+    fields: FieldChoice
+    shape: ShapeChoice
+    store: StoreChoice
+    judgement: Judgement
+    running: Running
+    settings: Settings
+    """The effective settings that make it, for the pack to keep."""
 
     @classmethod
     def from_settings(cls, settings: Settings, given: Source | None = None) -> Request:
-        """The request that these effective settings make. With a source they name no raw folder, or a pack."""
-        path = Path(str(settings["from"])) if given is None and "from" in settings else None
-        if path is not None:
-            given = _open_pack(path)
-        values = {
-            RENAMED.get(name, name.replace("-", "_")): value_of(option, settings[name])
-            for name, option in BUILD.items()
-            if name in settings
-        }
-        take_options(values)
-        if values.get("volumes") and values.get("bands") is None:
-            values["bands"] = ALL  # gray slices are stored as one plane
-        fields = values.get("named", ())
-        values |= {"has_label": has_label(fields), "further": further_files(fields)}
-        source = SourceOptions.take_from(values, given, path if given is None else None)
-        limits = Limits(values.pop("on_bad", "fail") == "skip", values.pop("max_bad", None))
-        values["divisor"] = int(values.get("divisor", cls.divisor))
-        values.setdefault("workers", usable_cores())
-        named = settings.get("from", settings.get("raw")) if source.given is None else None
-        raw = None if named is None else Path(str(named))
-        if (url := url_of(named)) is not None:
-            objects = ObjectsSource.at(url)
-            raw, source = objects.raw, replace(source, objects=objects)
-            values |= {"classes": objects.copy_of(values["classes"])} if "classes" in values else {}
-        return cls(raw, Path(str(settings["out"])), source=source, limits=limits, **values)
+        """Return the request that these effective settings make. With a source they name no raw folder, or a pack."""
+        fields = FieldChoice.of(settings)
+        rows = RowSearch.of(settings, fields, given)
+        if rows.objects is not None:
+            classes = rows.objects.copy_of(fields.label.classes)
+            fields = replace(fields, label=replace(fields.label, classes=classes))
+        return cls(
+            rows,
+            fields,
+            ShapeChoice(**values_of(settings, "shape")),
+            StoreChoice(Path(str(settings["out"])), **values_of(settings, "store")),
+            Judgement.of(settings),
+            Running.of(settings),
+            settings,
+        )
+
+    def into(self, out: Path) -> Request:
+        """Return the same request for another pack."""
+        return replace(self, store=replace(self.store, out=out))
+
+
+def request_of(raw: Input, out: str | PathLike[str], **options: Any) -> Request:
+    """Return the request of a build from Python: the options are those of the command."""
+    folder, source = raw_or_source(raw)
+    name = "from" if folder is not None and is_from(folder) else "raw"
+    settings = effective(from_python({**options, name: folder, "out": fspath(out)}))
+    return Request.from_settings(settings, source)
 
 
 def request_of_rows(settings: Settings, rows: Iterable[int]) -> Request:
@@ -145,16 +160,6 @@ def raw_or_source(given: Input) -> tuple[Path | None, Source | None]:
     if not isinstance(given, Source):
         raise TypeError(f"expected a folder or a source, such as Rows(keys, load); found {type(given).__name__}")
     return None, given
-
-
-def _open_pack(folder: Path) -> PackSource | None:
-    """Open the pack in a folder; None if it is a folder of files or a container."""
-    if holds_pack(folder):
-        return PackSource.at(folder)
-    if not folder.is_dir() and container_of(folder) is None:
-        problem = "is a file of an unknown kind; expected a pack, a container of rows, or a folder"
-        raise InputError(f"{folder}: {problem if folder.exists() else 'there is no such pack, container or folder'}")
-    return None
 
 
 def is_from(folder: Path) -> bool:

@@ -18,6 +18,9 @@ from packer.workers.pool import Pool
 from packer.workers.run import inspect_pairs, open_pool
 from readers.contract.classes import ClassTable
 
+SAMPLE_SIZE = 16
+"""The rows of a sample."""
+
 
 @dataclass(frozen=True)
 class LabelSampler:

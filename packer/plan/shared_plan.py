@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from packer.config.config import Settings
 from packer.plan.plan import Plan
 from packer.plan.write_plan import write_plan
 from packer.publish.atomic import target_errors
@@ -19,16 +18,16 @@ NAME_DIGITS = 16
 
 
 @contextmanager
-def shared_plan(plan: Plan, settings: Settings) -> Iterator[PlanFolder]:
+def shared_plan(plan: Plan) -> Iterator[PlanFolder]:
     """Write a plan below OUT, and remove it at the end.
 
     Workers of a build that was killed may read the same plan, so one that is there is replaced by an equal one.
     """
-    plans = plan.request.out.absolute() / PLANS
+    plans = plan.out.absolute() / PLANS
     with target_errors(plans):
         make_folder(plans)
         with partial(plans) as new:
-            written = write_plan(plan, new, settings)
+            written = write_plan(plan, new)
             path = plans / written.sha256[:NAME_DIGITS]
             if path.exists():
                 path.replace(new.with_name("old"))

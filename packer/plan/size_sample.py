@@ -19,7 +19,7 @@ from packer.recipe.recipe import Recipe
 from packer.recipe.shard_spec import ShardSpec
 from packer.recipe.source import Source
 from packer.shards.measure import RowSizes
-from packer.workers.run import measure_pieces, open_pool
+from packer.workers.run import measure_pieces
 from readers.contract import giant
 from readers.contract.fields import JPEG, RAW, ZSTD
 from readers.contract.kinds import PICTURE, VALUES
@@ -146,9 +146,9 @@ def take_sample(
     parts = few, sorted(set(scattered(count, most)) - set(few)) if most > FEW_ROWS else []
     rows = list[dict[tuple[str, str], int]]()
     with ExitStack() as stack:
-        if request.source.objects is not None:
-            stack.enter_context(request.source.objects.named())
-        pool = stack.enter_context(open_pool(request.workers, request.task_timeout))
+        if request.rows.objects is not None:
+            stack.enter_context(request.rows.objects.named())
+        pool = stack.enter_context(request.running.open_pool())
         for part in parts:
             for spec, found in measure_pieces(list(spread_pieces(specs, part)), others, source, pool):
                 rows += (_by_encoding(spec, others, row) for row in found if row.bad is None)

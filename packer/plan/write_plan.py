@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from packer.config.config import Settings, to_toml
+from packer.config.config import to_toml
 from packer.config.effective import portable
 from packer.config.options import BUILD
 from packer.errors import TargetError
@@ -37,16 +37,14 @@ KEPT = {"from", "raw", *BUILD} - {"workers", "engine"}
 _ROWS = re.compile(r"rows-[0-9]{5,}\.txt")
 
 
-def write_plan(
-    plan: Plan, folder: Path, settings: Settings, advance: Callable[[int], object] = lambda done: None
-) -> PlanFolder:
+def write_plan(plan: Plan, folder: Path, advance: Callable[[int], object] = lambda done: None) -> PlanFolder:
     """Write a plan into a new or empty folder. Raise the error with which a build of it would stop before its work.
 
     `advance` is called with the number of shards that were written.
     """
     if plan.refusal is not None:
         raise plan.refusal
-    source = portable_text(plan.found.source.to_text())
+    source, settings = portable_text(plan.found.source.to_text()), plan.request.settings
     kept = {name: settings[name] for name in settings if name in KEPT}
     given = settings.get("from", settings.get("raw"))
     with target_errors(folder):

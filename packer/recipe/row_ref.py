@@ -19,4 +19,9 @@ class RowRef(NamedTuple):
 
     def files(self, number: int) -> list[str]:
         """Return the paths of a field; one is empty if a class has no file."""
-        return self.parts[number].split(SEPARATOR)
+        return files_of(self.parts[number])
+
+
+def files_of(part: str) -> list[str]:
+    """Return the paths in a part of a row."""
+    return part.split(SEPARATOR)

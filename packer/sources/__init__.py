@@ -11,8 +11,8 @@
 A `pack` is a source, too: `pack_facts` and `pack_lines` belong to it. `rows` are what a function of the user returns:
 `functions` sends it to the workers, `row_functions` calls it, `row_keys` checks the keys.
 
-`open_source` is the way in: it finds all rows and refuses keys that no pack can hold. `containers` lists the kinds that
-`--from` knows by their content; `container` is their interface. A worker gets a source as a text and opens it with
-`reopen`; `portable` makes that text fit for other machines. Many kinds use `ask_all`, `file_states` and `given_fields`,
-and `library_process`, which opens what may crash.
+`containers` lists the kinds that `--from` knows by their content; `container` is their interface. `plan/find_rows.py`
+and `plan/list_rows.py` find all rows. A worker gets a source as a text and opens it with `reopen`; `portable` makes
+that text fit for other machines. Many kinds use `ask_all`, `file_states` and `given_fields`, and `library_process`,
+which opens what may crash.
 """

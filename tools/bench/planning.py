@@ -35,13 +35,12 @@ from bench.cpu import cpu_seconds
 from bench.free_rows import CLASSES, SIDE, load
 from bench.machine import machine
 from packer import Rows
-from packer.config.effective import effective, from_python
 from packer.data_checks.find_mistakes import find_mistakes
 from packer.data_checks.image_hashes import ImageHashes
 from packer.pairs import join_files
 from packer.pairs.files import JOINED, FileNames, RawFiles
 from packer.plan.make_plan import make_plan
-from packer.plan.request import Request
+from packer.plan.request import request_of
 from packer.plan.write_plan import write_plan
 from packer.publish.generation import commit
 from packer.publish.target import make_target
@@ -98,8 +97,7 @@ def plan_keys(folder: Path, chosen: Namespace) -> str:
     def keys() -> Iterator[str]:
         return (f"{number:0{chosen.length}}" for number in range(chosen.keys))
 
-    settings = effective(from_python({"out": str(folder / "out"), "classes": CLASSES, "labels": "index"}))
-    request = Request.from_settings(settings, Rows(keys, load, sizes=(SIDE, SIDE)))
+    request = request_of(Rows(keys, load, sizes=(SIDE, SIDE)), folder / "out", classes=CLASSES, labels="index")
     with measured() as found:
         plan = make_plan(request)
     return f"{plan.pieces} keys of {chosen.length} characters in {len(plan.specs)} shards: {found.text}"
@@ -151,12 +149,11 @@ def make_up(raw: Path, pairs: int) -> None:
 def plan_files(folder: Path) -> dict[str, object]:
     """Plan a build of the files, and write the plan. Shards have about 128 rows, as those of 512x512 have."""
     raw, out = folder / "raw", folder / "out"
-    options = {"raw": str(raw), "out": str(out), "classes": 3, "labels": "index", "size": (8, 8)}
+    options = {"classes": 3, "labels": "index", "size": (8, 8), "shard_size": 128 * 4 * 64, "workers": 1}
     options |= {"on_bad": "skip"}  # a sample of pairs is decoded, and made-up files are not there
-    settings = effective(from_python({**options, "shard_size": 128 * 4 * 64, "workers": 1}))
     with measured() as found:
-        plan = make_plan(Request.from_settings(settings))
-        written = write_plan(plan, folder / "plan", settings)
+        plan = make_plan(request_of(raw, out, **options))
+        written = write_plan(plan, folder / "plan")
     seconds = {name: round(value, 1) for name, value in plan.seconds.items()}
     files = sum(path.stat().st_size for path in written.folder.iterdir())
     return {"shards": len(plan.specs), **found.facts, "seconds": seconds, "bytes of the plan": files}

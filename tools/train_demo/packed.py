@@ -76,4 +76,4 @@ def _packed_pieces(plan: Plan, split: str) -> list[Piece]:
 
 
 def _receipt(plan: Plan, number: int) -> Receipt:
-    return Receipt.load(plan.request.out / SHARDS / (plan.reused[number].stem + SUFFIX))
+    return Receipt.load(plan.out / SHARDS / (plan.reused[number].stem + SUFFIX))

@@ -7,7 +7,7 @@ from importlib import import_module
 
 from packer.decoding.header import Header
 from packer.decoding.raw_file import naming
-from packer.decoding.rules import ImageRules
+from packer.decoding.rules import FileRules, ImageRules
 from packer.pixels.field_options import FieldOptions, naming_option
 from packer.pixels.label_rules import LabelRules
 from packer.plan.fields.planned_field import PlannedField
@@ -17,13 +17,13 @@ from readers.contract.classes import ClassTable
 from readers.contract.fields import IMAGE, LABEL
 
 
-def planned(options: FieldOptions, max_pixels: int, table: ClassTable | None, slide_level: int = 0) -> PlannedField:
+def planned(options: FieldOptions, table: ClassTable | None, files: FileRules) -> PlannedField:
     """Return a field before its headers are known, and perhaps before its class table is.
 
     The module of this folder that has the name of the kind is imported now: most builds need two of them.
     """
     kind = import_module(f"packer.plan.fields.{options.kind}")
-    field: PlannedField = kind.plan(options, max_pixels, table, slide_level)
+    field: PlannedField = kind.plan(options, table, files)
     return field
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from packer.decoding.decode import check_label
 from packer.decoding.header import Header
+from packer.decoding.rules import FileRules
 from packer.pixels.field_options import ClassesField
 from packer.pixels.label_rules import LabelRules, resolve
 from packer.plan.fields.planned_field import PlannedField
@@ -25,7 +26,7 @@ class PlannedClasses(PlannedField):
     read: LabelRules
 
     @classmethod
-    def of(cls, options: ClassesField, max_pixels: int, table: ClassTable | None, slide_level: int) -> Self:
+    def of(cls, options: ClassesField, table: ClassTable | None, files: FileRules) -> Self:
         read = LabelRules(options.codec, options.unknown, options.threshold, options.divisor)
         return cls(options, read if table is None else resolve(read, table), table)
 

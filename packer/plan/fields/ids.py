@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from packer.decoding.header import Header
+from packer.decoding.rules import FileRules
 from packer.pixels.choices import NUMBERS
 from packer.pixels.field_options import IdsField
 from packer.pixels.id_codec import LARGE, IdCodec, id_dtype
@@ -28,7 +29,7 @@ class PlannedIds(PlannedField):
     read: IdRules
 
     @classmethod
-    def of(cls, options: IdsField, max_pixels: int, table: ClassTable | None, slide_level: int) -> Self:
+    def of(cls, options: IdsField, table: ClassTable | None, files: FileRules) -> Self:
         return cls(options, IdRules(options.codec), dtype=NUMBERS[options.dtype] if options.dtype else None)
 
     @property

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from packer.decoding.header import Header
+from packer.decoding.rules import FileRules
 from packer.pixels.field_options import CLASS, MultilabelField
 from packer.pixels.multilabel_codec import MultilabelCodec
 from packer.pixels.number_rules import MultilabelRules
@@ -26,7 +27,7 @@ class PlannedMultilabel(PlannedField):
     read: MultilabelRules
 
     @classmethod
-    def of(cls, options: MultilabelField, max_pixels: int, table: ClassTable | None, slide_level: int) -> Self:
+    def of(cls, options: MultilabelField, table: ClassTable | None, files: FileRules) -> Self:
         return cls(options, MultilabelRules(CLASS not in options.files), table)
 
     @property

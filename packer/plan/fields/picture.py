@@ -10,7 +10,7 @@ import numpy as np
 from packer.decoding.bands import Bands
 from packer.decoding.decode import check_image
 from packer.decoding.header import Header
-from packer.decoding.rules import ImageRules
+from packer.decoding.rules import FileRules, ImageRules
 from packer.errors import UsageError
 from packer.pixels.choices import FLOATS, IMAGE_DTYPES, NUMBERS
 from packer.pixels.field_options import PictureField
@@ -30,10 +30,10 @@ class PlannedPicture(PlannedField):
     read: ImageRules
 
     @classmethod
-    def of(cls, options: PictureField, max_pixels: int, table: ClassTable | None, slide_level: int) -> Self:
+    def of(cls, options: PictureField, table: ClassTable | None, files: FileRules) -> Self:
+        level = files.slide_level
         return cls(
-            options,
-            ImageRules(options.range, options.alpha, max_pixels, options.decode, options.bands, slide_level),
+            options, ImageRules(options.range, options.alpha, files.max_pixels, options.decode, options.bands, level)
         )
 
     @property

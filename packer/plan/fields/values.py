@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from packer.decoding.header import Header
+from packer.decoding.rules import FileRules
 from packer.pixels.choices import NUMBERS
 from packer.pixels.field_options import ValuesField
 from packer.pixels.number_rules import ValueRules
@@ -27,7 +28,7 @@ class PlannedValues(PlannedField):
     read: ValueRules
 
     @classmethod
-    def of(cls, options: ValuesField, max_pixels: int, table: ClassTable | None, slide_level: int) -> Self:
+    def of(cls, options: ValuesField, table: ClassTable | None, files: FileRules) -> Self:
         rules = ValueRules(options.invalid, options.scale, options.interpolation)
         return cls(options, rules, dtype=NUMBERS[options.dtype] if options.dtype else None)
 

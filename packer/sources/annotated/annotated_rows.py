@@ -47,7 +47,7 @@ def annotated_rows(
     painted = PairingRules.of_painted(vars(rules))
     further = tuple(each if each.template else replace(each, template=found.template) for each in painted.further)
     plain = replace(painted, image=None if rules.pairs else rules.image or found.images, further=further)
-    pairing, refusal = search_pairs(folder.raw, plain, out, lambda labels: [], only, files)
+    pairing, refusal = search_pairs(folder.raw, plain, out, only=only, files=files)
     templates = (pairing.image_template, *(each.template for each in further))
     source = AnnotatedSource(replace(folder, templates=templates), found.format, (), names=found.names)
     return AnnotatedRows(source, images_of(pairing.pairs), replace(pairing, layout=found.layout), refusal)

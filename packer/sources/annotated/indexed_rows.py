@@ -44,7 +44,7 @@ def indexed_rows(
     plain = replace(rules, further=tuple(each for each in rules.further if each.template))
     if not (rules.image or rules.pairs or rules.lists):
         plain = replace(plain, image=EVERY)
-    pairing, refusal = search_pairs(folder.raw, plain, out, lambda labels: [], only, files)
+    pairing, refusal = search_pairs(folder.raw, plain, out, only=only, files=files)
     if any(splits.values()) and not {pair.split for pair in pairing.pairs} & set(splits.values()):
         raise UsageError(f"--annotations {template}: no picture is in these splits; name them with --image, too")
     indexed = IndexedFiles.at(folder.raw, splits)

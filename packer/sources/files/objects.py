@@ -115,7 +115,7 @@ class ObjectsSource(FolderSource):
         with naming(path), self.explained(), RangedFile(self.size_of(path), self._range_of(path)).buffered() as file:
             return read_header(file, self.max_pixels)
 
-    def copy_of(self, location: object) -> object:
+    def copy_of(self, location: Any) -> Any:
         """Return the path of the copy of a text, if this is its URL."""
         url = url_of(location) if isinstance(location, (str, Path)) else None
         below = f"{self.url}/"

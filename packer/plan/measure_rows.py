@@ -8,18 +8,19 @@ from dataclasses import replace
 
 from packer.errors import InputError, UsageError, counted, first_of
 from packer.pixels.choices import NATIVE, TILE
-from packer.plan.check_labels import SAMPLE_SIZE
+from packer.plan.field_choice import FieldChoice
 from packer.plan.fields.by_kind import planned
+from packer.plan.found_rows import FoundRows
 from packer.plan.problems import problem_of
-from packer.plan.request import Request
-from packer.plan.sample import LabelSampler, spread_indices
+from packer.plan.request import ShapeChoice
+from packer.plan.sample import SAMPLE_SIZE, LabelSampler, spread_indices
 from packer.recipe.row_ref import RowRef
 from packer.shards.inspect import LabelCounts
-from packer.sources.open_source import FoundRows
+from packer.workers.pool import Pool
 from readers.contract.tiles import Size
 
 
-def assume_size(request: Request, found: FoundRows, sampler: LabelSampler) -> FoundRows:
+def measure_rows(found: FoundRows, fields: FieldChoice, shape: ShapeChoice, pool: Pool) -> FoundRows:
     """Return the rows with the size that they are scaled to, or with that of a sample, which all must then have.
 
     The sample is one of all rows, so that the rows of an earlier build do not decide. It also shows the types of fields
@@ -28,16 +29,16 @@ def assume_size(request: Request, found: FoundRows, sampler: LabelSampler) -> Fo
     rows = found.source
     if not rows.sizes_are_known:
         for fit in (NATIVE, TILE):
-            if fit in (request.fit, request.size):
+            if fit in (shape.fit, shape.size):
                 raise UsageError(
                     f"--fit {fit}: needs the size of each image before it is loaded: Rows(keys, load, sizes=...)"
                 )
-        if isinstance(request.size, tuple):
-            rows = rows.of_size(request.size, scales=True)
-    if rows.sizes_are_known and (rows.types_are_known or not _needs_types(request)):
+        if isinstance(shape.size, tuple):
+            rows = rows.of_size(shape.size, scales=True)
+    if rows.sizes_are_known and (rows.types_are_known or not _needs_types(found, fields)):
         return replace(found, source=rows)
     refs = [found.refs[index] for index in spread_indices(len(found.refs), SAMPLE_SIZE)]
-    sample = sampler.heads(refs)
+    sample = LabelSampler(found.source, pool, found.files.max_pixels).heads(refs)
     if not rows.types_are_known:
         rows = rows.like(refs, [counts.heads for counts in sample])
     if not rows.sizes_are_known:
@@ -45,9 +46,9 @@ def assume_size(request: Request, found: FoundRows, sampler: LabelSampler) -> Fo
     return replace(found, source=rows)
 
 
-def _needs_types(request: Request) -> bool:
+def _needs_types(found: FoundRows, fields: FieldChoice) -> bool:
     """Return whether a field is stored as it is."""
-    return any(planned(field, request.max_pixels, None).needs_header for field in request.fields)
+    return any(planned(field, None, found.files).needs_header for field in fields.all)
 
 
 def _common_size(refs: Sequence[RowRef], sample: Sequence[LabelCounts]) -> Size:

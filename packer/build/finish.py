@@ -1,0 +1,61 @@
+"""The end of every build: judge the shards, look back at the data, publish, and keep what later builds ask for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from packer.build.judge import find, judge
+from packer.build.remarks import keep_remarks_of
+from packer.build.summary import Summary
+from packer.config.config import Settings
+from packer.config.last_build import NAME as LAST_BUILD
+from packer.config.last_build import keep_settings
+from packer.errors import TargetError
+from packer.plan.expected import Expected
+from packer.publish.generation import commit
+from packer.runtime import Timer
+from readers.contract.errors import StoreError
+from readers.contract.receipt_facts import AllReceipts
+
+if TYPE_CHECKING:
+    from packer.publish.bucket import Bucket
+
+
+def finish(
+    expected: Expected, receipts: AllReceipts, reused: int, out: Path, bucket: Bucket | None, timer: Timer
+) -> Summary:
+    """Publish the shards of a build if they may be published. `reused` rows are in shards that existed before."""
+    rows, rejects = judge(expected, receipts)
+    with timer.step("look back"):
+        findings = find(expected, receipts)
+        findings.check(expected.judgement.fail_on)
+    with timer.step("publish"):
+        if bucket is None:
+            manifest = commit(out, expected.recipe, receipts)
+        else:
+            manifest = commit(bucket.store, expected.recipe, receipts, bucket.before)
+    return Summary(
+        manifest=manifest,
+        pairs=expected.pairs,
+        pieces=expected.pieces,
+        rows=rows,
+        reused=reused,
+        missing=expected.missing,
+        rejects=rejects,
+        notes=receipts.notes,
+        findings=findings,
+        losses=receipts.losses,
+        stages=timer.seconds,
+    )
+
+
+def keep_facts(summary: Summary, settings: Settings, out: Path, bucket: Bucket | None) -> None:
+    """Keep the remarks of a build in its pack for reports, and its settings for `packer diff` and `packer repair`."""
+    keep_remarks_of(out, summary)
+    try:
+        keep_settings(out, settings)
+        if bucket is not None:
+            bucket.put(LAST_BUILD)
+    except (TargetError, StoreError, OSError) as error:
+        raise TargetError(f"{error}; generation {summary.manifest.generation} was published") from error

@@ -1,0 +1,59 @@
+"""Check the headers of all rows that are not known from an earlier build."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from packer.errors import BadPair
+from packer.plan.fields.by_kind import check_headers
+from packer.plan.fields.planned_field import PlannedField
+from packer.plan.found_rows import FoundRows
+from packer.plan.reuse import PreviousBuild
+from packer.recipe.field_rule import judged
+from packer.recipe.ref_table import CHUNK
+
+
+@dataclass(frozen=True)
+class CheckedHeads:
+    """The sizes of all rows, and why some are bad."""
+
+    sizes: NDArray[np.uint32]
+    """The sides of each row; all 0 if its headers are bad."""
+    bad: Mapping[int, str]
+    """The reasons of rows with bad headers, by their index."""
+
+    @property
+    def good(self) -> NDArray[np.bool_]:
+        """For each row: are its headers good?"""
+        return self.sizes[:, 0] > 0
+
+
+def check_heads(found: FoundRows, fields: Sequence[PlannedField], previous: PreviousBuild) -> CheckedHeads:
+    """Return the size of each row. Headers are read of those that are not in an earlier build, or that changed."""
+    sizes, bad = previous.sizes(_judged(fields)), {}
+    unknown = np.flatnonzero(sizes[:, 0] == 0)
+    for first in range(0, len(unknown), CHUNK):
+        some = unknown[first : first + CHUNK]
+        refs = found.refs.take(some)
+        for index, ref, heads in zip(some.tolist(), refs, found.source.heads(refs), strict=True):
+            if isinstance(heads, str):
+                bad[index] = heads
+                continue
+            try:
+                check_headers(fields, ref, heads)
+            except BadPair as reason:
+                bad[index] = str(reason)
+            else:
+                sizes[index] = heads[0].size
+    return CheckedHeads(sizes, bad)
+
+
+def _judged(fields: Sequence[PlannedField]) -> str:
+    """Return the fingerprint of what decides whether headers are good; none if the label has no classes."""
+    if not all(field.can_judge for field in fields):
+        return ""
+    return judged(field.rule(None, "") for field in fields)

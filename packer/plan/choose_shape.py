@@ -1,0 +1,85 @@
+"""Choose the stored size, and how pictures of other sizes are fitted to it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from packer.errors import InputError, UsageError, counted, first_of
+from packer.pixels.choices import FAST, MOST_PIXELS, NATIVE, TILE
+from packer.pixels.resize import Geometry
+from packer.plan.check_heads import CheckedHeads
+from packer.plan.found_rows import FoundRows
+from packer.plan.problems import problem_of
+from packer.plan.request import Request, ShapeChoice
+from packer.shards.count_sizes import count_sizes
+from readers.contract.tiles import Size, picture_of, size_text
+
+
+def check_shape(request: Request) -> None:
+    """Refuse options that contradict each other, or that the rows or the decoder do not fit."""
+    shape = request.shape
+    size = shape.size if isinstance(shape.size, tuple) else None
+    if request.rows.gives_volumes and {shape.size, shape.fit} - {None, NATIVE}:
+        instead = ", or --volumes, if the rows are pictures" if request.rows.volumes else ""
+        raise UsageError(
+            f"--size and --fit: volumes keep their own sizes, and training crops them; leave them out{instead}"
+        )
+    _check_sides(shape, size)
+    scales = size is not None and Geometry(size, shape.fit or "stretch", shape.interpolation).tools
+    if request.fields.image.decode == FAST and not scales:
+        raise UsageError("--decode fast: needs --size, a --fit that scales, and --interpolation area or cubic")
+
+
+def _check_sides(shape: ShapeChoice, size: Size | None) -> None:
+    """Refuse a size, a fit, an overlap and an edge that contradict each other."""
+    if shape.fit == NATIVE and size is not None:
+        raise UsageError("--fit native: keeps the size of every picture, so it cannot be combined with --size")
+    if shape.size == NATIVE and shape.fit not in (None, NATIVE):
+        raise UsageError(
+            f"--size native: keeps the size of every picture, so it cannot be combined with --fit {shape.fit}"
+        )
+    if shape.fit not in (None, "stretch", NATIVE) and shape.size is None:
+        raise UsageError(f"--fit {shape.fit}: needs --size, the size to fit the pictures to")
+    if (shape.overlap or shape.edge != "pad") and shape.fit != TILE:
+        raise UsageError("--overlap and --edge: need --fit tile")
+    if size is not None and shape.overlap >= min(size):
+        raise UsageError(f"--overlap {shape.overlap}: must be smaller than a tile, which is {size_text(size)}")
+    if size is not None and size[0] * size[1] > MOST_PIXELS:
+        raise UsageError(f"--size {size_text(size)}: is over the limit of {MOST_PIXELS} pixels")
+
+
+def choose_shape(found: FoundRows, heads: CheckedHeads, shape: ShapeChoice) -> Geometry:
+    """Return how pictures get their stored size. Raise InputError if they have several, and none was chosen."""
+    if found.source.gives_volumes or NATIVE in (shape.size, shape.fit):
+        return Geometry(None, NATIVE, shape.interpolation)
+    size = shape.size if isinstance(shape.size, tuple) else _common_size(found, heads)
+    _check_tiles(found, heads.sizes[heads.good], shape, size)
+    return Geometry(size, shape.fit or "stretch", shape.interpolation, shape.overlap, shape.edge)
+
+
+def _check_tiles(found: FoundRows, sizes: NDArray[np.uint32], shape: ShapeChoice, size: Size) -> None:
+    """Refuse to resize or cut the tiles of a pack: their keys name their positions in the pictures."""
+    changes = shape.fit == TILE or bool((sizes != size).any())
+    if found.packed and changes and any(picture_of(ref.key) != ref.key for ref in found.refs):
+        raise UsageError(
+            "the rows of this pack are tiles, whose keys name their positions in the pictures; "
+            "they keep their size: leave out --size and --fit, or build from the files"
+        )
+
+
+def _common_size(found: FoundRows, heads: CheckedHeads) -> Size:
+    """Return the size of all pictures. If they differ, the user must choose one."""
+    counts = count_sizes(heads.sizes)
+    if not counts:
+        problems = [problem_of(found.refs[index], reason) for index, reason in heads.bad.items()]
+        raise InputError("every pair is bad; fix the files", problems)
+    if len(counts) > 1:
+        raise InputError(
+            "the pictures have several sizes (height x width); choose one, such as --size 512x512, and --fit stretch, "
+            "letterbox, crop-or-pad, shorter-side or tile; or keep the size of each picture: --size native",
+            first_of(
+                counts.most_common(), 20, "sizes", lambda item: f"{size_text(item[0])}: {counted(item[1], 'pair')}"
+            ),
+        )
+    return next(iter(counts))

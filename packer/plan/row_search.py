@@ -1,0 +1,102 @@
+"""`RowSearch`: where the rows of a build come from, and which of them are taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from packer.config.config import Settings
+from packer.config.options import values_of
+from packer.decoding.rules import FileRules
+from packer.errors import InputError, UsageError
+from packer.pairs.pairing_rules import PairingRules
+from packer.plan.field_choice import FieldChoice
+from packer.publish.target import holds_pack
+from packer.recipe.source import NO_AXIS, Source
+from packer.sources.container import Container, Names
+from packer.sources.containers import container_of
+from packer.sources.files.objects import ObjectsSource
+from packer.sources.pack import PackSource
+from readers.stores.open_store import url_of
+
+PAIRING = ("lists", "pairs", "split", "split_by", "split_exact", "missing")
+"""The options that decide how the files of a folder are paired, besides the templates of the fields."""
+
+
+@dataclass(frozen=True)
+class RowSearch:
+    """A folder of files or another source, and which of its rows are taken."""
+
+    raw: Path | None
+    """The folder that holds the files, and perhaps the class table. Another source needs none."""
+    given: Source | None
+    """The source, if the rows are not pairs of files."""
+    objects: ObjectsSource | None
+    """The objects below a URL, if RAW is one."""
+    pairing: PairingRules
+    annotations: str | None
+    """The template of files of annotations, from which all fields without a template are painted."""
+    volumes: bool
+    """True if a row is a volume."""
+    key: str | None
+    """A name that nothing but a container has."""
+    only: tuple[str, ...]
+    """The splits to take; none means all."""
+    files: FileRules
+
+    @property
+    def gives_volumes(self) -> bool:
+        """True if the options ask for volumes, or the source gives them."""
+        return self.volumes or (self.given is not None and self.given.gives_volumes)
+
+    @classmethod
+    def of(cls, settings: Settings, fields: FieldChoice, given: Source | None = None) -> RowSearch:
+        """Open the source that these settings name, unless one is given."""
+        values, rules = values_of(settings, "rows"), FileRules(**values_of(settings, "rows.files"))
+        files = {"image": fields.image.files, "label": fields.label.files}
+        container, path = None, Path(str(settings.get("from")))
+        if given is None and "from" in settings:
+            given, container = _open_from(path, files["image"])
+        if container is not None:
+            names = Names(files.pop("image") or None, files.pop("label") or None, values.pop("key"))
+            given, values["key"] = container.at(path, names), None
+        axis = values.pop("axis")
+        if given is not None:
+            given = given if axis is None else given.along(axis)
+            given = given.as_volumes() if values["volumes"] else given
+        elif axis is not None:
+            raise UsageError(NO_AXIS.format(axis))
+        pairing = _pairing(values, {name: template or None for name, template in files.items()}, fields, given)
+        raw = settings.get("from", settings.get("raw")) if given is None else None
+        url = url_of(raw)
+        objects = None if url is None else ObjectsSource.at(url)
+        folder = None if raw is None else Path(str(raw))
+        return cls(folder if objects is None else objects.raw, given, objects, pairing, files=rules, **values)
+
+
+def _open_from(path: Path, image: str) -> tuple[Source | None, Container | None]:
+    """Open the pack or find the container that --from names; neither if it is a folder of files."""
+    if holds_pack(path):
+        return PackSource.at(path), None
+    container = container_of(path)
+    if container is None and not path.is_dir():
+        problem = "is a file of an unknown kind; expected a pack, a container of rows, or a folder"
+        raise InputError(f"{path}: {problem if path.exists() else 'there is no such pack, container or folder'}")
+    is_file_for_each_row = container is not None and container.kind == "npy" and "{key}" in image
+    return None, None if is_file_for_each_row else container
+
+
+def _pairing(
+    values: dict[str, Any], files: dict[str, str | None], fields: FieldChoice, given: Source | None
+) -> PairingRules:
+    """Take the rules for pairs out of the values of all options."""
+    rules = {name: values.pop(name) for name in PAIRING}
+    rules |= {**files, "has_label": fields.has_label, "further": fields.further_files}
+    annotations = values["annotations"]
+    if annotations is None:
+        return PairingRules(**rules)
+    if given is not None or files["label"]:
+        other = "--label, which names label pictures" if files["label"] else "rows that are not files"
+        raise UsageError(f"--annotations {annotations}: cannot be combined with {other}")
+    return PairingRules.of_painted(rules)
