@@ -50,13 +50,14 @@ class Pack:
         digests: bool = False,
         read_lock: object = None,
         cached: CachedPack | None = None,
+        table: ShardTable | None = None,
     ) -> None:
         self.root = root
         self._read_lock = read_lock  # held as long as this object: the files of a staged copy are not deleted
         self.cached = cached  # if given, shards may be missing in `root`
         self._name = root if cached is None else cached.url
         self.manifest = manifest
-        self.table = ShardTable.open(root, manifest)
+        self.table = ShardTable.open(root, manifest) if table is None else table
         self._split_ends = list(accumulate(split.shards for split in manifest.splits))
         self._parts = [part for split in manifest.splits for part in split.parts]
         self._part_ends = list(accumulate(part.shards for part in self._parts))

@@ -117,7 +117,7 @@ def test_shards_that_were_sent_take_no_scratch(
 def test_too_little_scratch_is_known_before_the_first_shard(
     store: MemoryStore, raw_folder: RawFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("packer.publish.outbox.free_space", lambda folder: 1000)
+    monkeypatch.setattr("packer.publish.free_space.free_space", lambda folder: 1000)
     with pytest.raises(TargetError, match="name another folder with --scratch"):
         build(raw_folder.path, tmp_path / "scratch")
     assert store.objects.keys() == {".segpack"}

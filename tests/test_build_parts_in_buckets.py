@@ -289,11 +289,10 @@ def test_what_is_refused_before_work(plan: Path, store: Dying, tmp_path: Path, m
     store.delete(["photos/cat.jpg"])
     with pytest.raises(TargetError, match="there is no such folder"):
         build_part(plan, "1/1", URL, scratch=tmp_path / "none")
-    monkeypatch.setattr("packer.publish.outbox.free_space", lambda folder: 1000)
+    monkeypatch.setattr("packer.publish.free_space.free_space", lambda folder: 1000)
     with pytest.raises(TargetError, match="name another folder with --scratch"):
         build_part(plan, "1/1", URL, scratch=tmp_path)
     assert not [name for name in store.objects if name.startswith("shards/")]
-    monkeypatch.setattr("packer.build.share.free_space", lambda folder: 1000)
     with pytest.raises(TargetError, match="the disk has 1,000 free"):
         build_part(plan, "1/1", tmp_path / "out")
     assert not list((tmp_path / "out" / "shards").iterdir())

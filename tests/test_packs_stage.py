@@ -29,6 +29,7 @@ from test_shards_reuse import built
 from torch.utils.data import DataLoader
 
 import packer.packs.stage
+import packer.publish.free_space as free_space_module
 from packer.errors import TargetError, UsageError
 from packer.packs.stage import stage_pack
 from packer.packs.staged_copies import copy_folder
@@ -376,7 +377,7 @@ def test_an_interrupted_stage_continues(out: Path, disk: Path) -> None:
             move_into_place(written, target)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(packer.packs.stage, "move_into_place", fail)
+            patch.setattr("packer.packs.copy_shards.move_into_place", fail)
             done = run("stage", "--quiet", "--workers", 1, out, disk)
         assert (done.exit_code, done.stderr) == (130, "packer: interrupted; nothing was published\n")
         copy = copy_folder(out, disk)
@@ -609,16 +610,16 @@ def test_the_copy_is_read_after_the_pack_is_deleted(out: Path, disk: Path) -> No
 def test_a_full_disk_is_refused_before_anything_is_made(
     out: Path, disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(packer.packs.stage, "free_space", lambda folder: 100_000)
+    monkeypatch.setattr(free_space_module, "free_space", lambda folder: 100_000)
     for arguments in ((out, disk), ("--ram", out)):
         words = refused(1, *arguments)
-        assert "has 100,000 to spare" in words
+        assert "has 100,000 free" in words
         assert "needs about" in words
     assert not list(disk.iterdir())
     assert not list((tmp_path / "memory").iterdir())
-    monkeypatch.setattr(packer.packs.stage, "free_space", lambda folder: 10**9)
+    monkeypatch.setattr(free_space_module, "free_space", lambda folder: 10**9)
     stage(out, disk)
-    monkeypatch.setattr(packer.packs.stage, "free_space", lambda folder: 0)
+    monkeypatch.setattr(free_space_module, "free_space", lambda folder: 0)
     assert stage(out, disk)["copied_shards"] == 0, "existing shards need no space"
 
 

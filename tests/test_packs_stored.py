@@ -62,7 +62,7 @@ def out(two_nights: Path, tmp_path: Path) -> Path:
 
 def use(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every URL name this store."""
-    for module in (packer.build.plan_files, packer.packs.generations, packer.packs.stored):
+    for module in (packer.build.plan_files, packer.packs.generations, packer.packs.stage, packer.packs.stored):
         monkeypatch.setattr(module, "open_store", lambda url: store)
 
 
@@ -141,7 +141,7 @@ def test_few_shards_are_on_this_machine_at_once(out: Path, tmp_path: Path, monke
     assert verify_pack(URL, workers=1) == []
     sizes = [path.stat().st_size + 4096 for path in (out / "shards").iterdir()]
     assert max(used) <= 4 * max(sizes) < sum(sizes)
-    monkeypatch.setattr("packer.packs.verify_stored.free_space", lambda folder: 1000)
+    monkeypatch.setattr("packer.publish.free_space.free_space", lambda folder: 1000)
     with pytest.raises(TargetError, match="name another folder with --scratch"):
         verify_pack(URL)
 
@@ -239,7 +239,7 @@ def test_a_copy_of_a_bucket_is_staged(out: Path, tmp_path: Path, monkeypatch: py
     use(plain, monkeypatch)
     for name in [name for name in plain.objects if name.endswith(".image.npy")]:
         plain.put(name, b"cut")
-    with pytest.raises(DamagedError, match=f"{URL}: damaged, so it is not staged; put whole copies") as damaged:
+    with pytest.raises(DamagedError, match=f"{URL}: damaged, so nothing was published; put whole copies") as damaged:
         stage_pack(URL, tmp_path / "other")
     assert f"{URL}/shards/" in str(damaged.value)
     assert {copy.path.parents[1].name for copy in drop_copies(URL)} == {"disk", "other"}

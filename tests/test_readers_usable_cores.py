@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from conftest import make_raw, pack, run
 
-import packer.packs.stage
+import packer.packs.copy_shards
 import packer.packs.verify
 from packer.workers.in_process import InProcess
 from readers import open_dataset
@@ -67,7 +67,7 @@ def test_commands_start_as_many_workers_as_the_quota_grants(
     raw = make_raw(tmp_path / "raw", {"train": 3})
     out = pack(raw.path, tmp_path / "out", "--workers", 1)
     monkeypatch.setattr("packer.workers.run.POOL", in_process)
-    for module in (packer.packs.stage, packer.packs.verify):
+    for module in (packer.packs.copy_shards, packer.packs.verify):
         monkeypatch.setattr(module, "ThreadPoolExecutor", pool(module))
     (tmp_path / "new").mkdir()
     done = run(*COMMANDS[command](raw.path, out, tmp_path / "new"))

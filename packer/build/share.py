@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
 
-from packer.errors import TargetError, UsageError, VersionsError
+from packer.errors import UsageError, VersionsError
 from packer.plan.planned_files import PlannedFiles, stems_of
 from packer.progress import Advance, Progress, no_progress
 from packer.publish.atomic import store_errors
-from packer.publish.free_space import SHARD_SLACK, free_space
+from packer.publish.free_space import SHARD_SLACK, check_free_space
 from packer.publish.outbox import Outbox
 from packer.publish.shadow import show_shards
 from packer.publish.target import make_target, prepare_target
@@ -138,8 +138,8 @@ def _check_free_space(files: PlannedFiles, target: Path | Outbox, missing: Seque
     sizes = [int(files.folder.row_bytes[number]) + SHARD_SLACK for number in missing]
     if isinstance(target, Outbox):
         target.check_scratch(max(sizes, default=0))
-    elif sum(sizes) > (free := free_space(target)):
-        raise TargetError(f"{target}: needs about {sum(sizes):,} bytes, the disk has {free:,} free")
+    else:
+        check_free_space(target, sum(sizes))
 
 
 class _Built:

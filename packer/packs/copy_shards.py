@@ -1,28 +1,36 @@
-"""`Copying`: bring a generation's shards and table from one store to another. Every byte is checked on the way."""
+"""`Copying`: bring a generation's shards and table from one store to another. Every byte is checked on the way.
+
+`stage`, `push` and `pull` copy with it. The files of a shard come first, then its receipt, then the table.
+"""
 
 from __future__ import annotations
 
 import re
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 
-from packer.errors import TargetError
 from packer.packs.hub_commits import HubCommits
+from packer.packs.verify import contradictions
 from packer.progress import Advance
 from packer.publish.atomic import target_errors
 from packer.publish.claim import answered
-from packer.publish.free_space import SHARD_SLACK, free_space
+from packer.publish.direct_file import DirectFile
+from packer.publish.free_space import SHARD_SLACK, check_free_space
 from readers.contract.atomic import move_into_place, partial, sync_folder
 from readers.contract.errors import DamagedError
 from readers.contract.manifest import SHARDS, Manifest
-from readers.contract.receipt import FINGERPRINT, SUFFIX, shard_stem
+from readers.contract.receipt import FINGERPRINT, SUFFIX
 from readers.contract.shard_table import RECORD, ShardTable, table_header
+from readers.pack import Pack
 from readers.stores.fetch import Wanted, fetch_object, fetch_receipt, files_of_shard, wanted_table
 from readers.stores.folder_store import FolderStore
+from readers.stores.open_store import is_url
 from readers.stores.store import Store
 
 _STEM = re.compile(rf"(?<=-{FINGERPRINT.pattern})\..*")
@@ -43,20 +51,25 @@ class Copying:
 
     def __init__(self, source: Store, target: Store, near: FolderStore, manifest: Manifest, advance: Advance) -> None:
         self.source, self.target, self._near, self._advance = source, target, near, advance
-        self._manifest, self._table = manifest, read_table(source, manifest)
-        splits = (split.name for split in manifest.splits for _ in range(split.shards))
-        self._stems = [shard_stem(split, self._table.fingerprint(shard)) for shard, split in enumerate(splits)]
+        self._pack = Pack(Path(source.url), manifest, table=read_table(source, manifest))
+        self._stems = [self._pack.stem(shard).name for shard in self.all]
+        self._stopped = threading.Event()
 
-    def missing(self, sizes: dict[str, int], before: Manifest | None, workers: int) -> list[int]:
+    @property
+    def all(self) -> range:
+        """The numbers of all shards."""
+        return range(len(self._pack.table))
+
+    def missing(self, sizes: Mapping[str, int], before: Manifest | None, workers: int) -> list[int]:
         """Return the shards that the target lacks, whose objects have these sizes. `before` is its generation.
 
         The receipt of a shard is sent last. One that the table of `before` names is whole; others, of a copy that was
         killed, are read.
         """
-        known = self._known(before)
+        known, table = self._known(before), self._pack.table
 
         def is_there(shard: int) -> bool:
-            stem, digest = self._stems[shard], self._table.receipt(shard)
+            stem, digest = self._stems[shard], table.receipt(shard)
             if f"{SHARDS}/{stem}{SUFFIX}" not in sizes:
                 return False
             side = self._near if digest in known else self.target
@@ -66,36 +79,37 @@ class Copying:
                 return False
             return all(sizes.get(wanted.name) == wanted.size for wanted in files_of_shard(data, receipt))
 
-        shards = range(len(self._table))
         with ThreadPoolExecutor(workers) as pool:
-            there = list(pool.map(is_there, shards))
-        self._advance(sum(self._table.bytes(shard) for shard in shards if there[shard]))
-        return [shard for shard in shards if not there[shard]]
+            there = list(pool.map(is_there, self.all))
+        self._advance(sum(table.bytes(shard) for shard in self.all if there[shard]))
+        return [shard for shard in self.all if not there[shard]]
 
-    def check_space(self, shards: list[int], sizes: dict[str, int]) -> None:
-        """Refuse shards that the disk of a folder cannot hold, or a folder of the Hub, which has these objects now."""
+    def check_space(self, shards: Sequence[int], sizes: Mapping[str, int], advice: str = "") -> None:
+        """Refuse shards that the disk or the memory of a folder cannot hold, or a folder of the Hub, which has these
+        objects now."""
         if isinstance(self.target, HubCommits):
             stems = {f"{SHARDS}/{self._stems[shard]}" for shard in shards}
             new = {entry.name for entry in self._near.list(SHARDS) if _STEM.sub("", entry.name) in stems}
             self.target.check_entries(len(new | {name for name in sizes if name.startswith(f"{SHARDS}/")}))
         if isinstance(self.target, FolderStore):
-            needed = self.bytes(shards) + SHARD_SLACK * len(shards)
-            free = free_space(self.target.root)
-            if needed > free:
-                raise TargetError(
-                    f"{self.target.url}: needs about {needed:,} bytes, and the disk has {free:,} to spare"
-                )
+            check_free_space(self.target.root, self.bytes(shards) + SHARD_SLACK * len(shards), advice)
 
-    def bytes(self, shards: list[int]) -> int:
-        return sum(map(self._table.bytes, shards))
+    def bytes(self, shards: Sequence[int]) -> int:
+        return sum(map(self._pack.table.bytes, shards))
 
-    def copy(self, shards: list[int], workers: int) -> None:
+    def copy(self, shards: Sequence[int], workers: int) -> None:
         """Copy shards in threads, then the table. Reports all damage together; intact shards stay for the next time."""
         with ThreadPoolExecutor(workers) as pool:
-            damage = [line for line in pool.map(self._damage, shards) if line]
+            try:
+                damage = [line for line in pool.map(self._damage, shards) if line]
+            except BaseException:
+                self._stopped.set()
+                raise
         if damage:
-            raise DamagedError("\n".join([f"{self.source.url}: damaged, so nothing was published", *damage]))
-        self._put([wanted_table(self._manifest)])
+            url = self.source.url
+            advice = "put whole copies of these objects there" if is_url(url) else "packer repair fixes it"
+            raise DamagedError("\n".join([f"{url}: damaged, so nothing was published; {advice}", *damage]))
+        self._put([wanted_table(self._pack.manifest)])
         if isinstance(self.target, HubCommits):
             self.target.send()
 
@@ -111,29 +125,68 @@ class Copying:
 
     def _damage(self, shard: int) -> str:
         """Copy a shard; return its damage, or an empty text."""
+        stem, digest = self._stems[shard], self._pack.table.receipt(shard)
         try:
-            data, receipt = answered(lambda: fetch_receipt(self.source, self._stems[shard], self._table.receipt(shard)))
+            data, receipt = answered(lambda: fetch_receipt(self.source, stem, digest))
+            if wrong := list(contradictions(self._pack, shard, receipt)):
+                return f"{self.source.url}/{SHARDS}/{stem}{SUFFIX}: {'; '.join(wrong)}"
             *files, last = files_of_shard(data, receipt)
-            self._put(files)
+            self._put(files, self._advance)
             self._put([last])
         except DamagedError as error:
             return str(error)
-        self._advance(self._table.bytes(shard))
         return ""
 
-    def _put(self, objects: list[Wanted]) -> None:
+    def _put(self, objects: list[Wanted], advance: Advance = lambda done: None) -> None:
         """Write objects of one folder to the target, and bring them to its disk."""
         for wanted in objects:
             if isinstance(self.target, FolderStore):
-                _write(self.source, wanted, self.target.path(wanted.name))
+                self._write(wanted, self.target.path(wanted.name), advance)
                 continue
             data = fetched(self.source, wanted)
             if isinstance(self.target, HubCommits) and wanted.name.startswith(SHARDS):
                 self.target.add(wanted.name, self._near.path(wanted.name))
             else:
                 answered(lambda: self.target.put(wanted.name, data))  # noqa: B023 - called before the next object
-        if isinstance(self.target, FolderStore):
+            advance(wanted.size)
+        if isinstance(self.target, FolderStore) and objects:
             sync_folder(self.target.path(objects[0].name).parent)
+
+    def _write(self, wanted: Wanted, path: Path, advance: Advance) -> None:
+        """Bring an object to a file past the page cache. It appears whole."""
+
+        def write() -> None:
+            with target_errors(path), partial(path.parent) as new:
+                with DirectFile(new, _Unhashed()) as file:
+                    fetch_object(self.source, wanted, _Sink(file, self._stopped, advance))
+                move_into_place(new, path)
+
+        answered(write)
+
+
+class _Unhashed:
+    """Replaces the digest of a file that is hashed before it is written."""
+
+    def update(self, data: object, /) -> None:
+        pass
+
+    def hexdigest(self) -> str:
+        return ""
+
+
+@dataclass(frozen=True)
+class _Sink:
+    """Writes to a file, until copying is stopped."""
+
+    file: DirectFile
+    stopped: threading.Event
+    advance: Advance
+
+    def write(self, data: memoryview, /) -> None:
+        if self.stopped.is_set():
+            raise CancelledError
+        self.file.write(data)
+        self.advance(len(data))
 
 
 def read_table(store: Store, manifest: Manifest) -> ShardTable:
@@ -151,15 +204,3 @@ def fetched(store: Store, wanted: Wanted) -> memoryview:
         return file.getbuffer()
 
     return answered(fetch)
-
-
-def _write(store: Store, wanted: Wanted, path: Path) -> None:
-    """Bring an object to a file, which appears whole."""
-
-    def write() -> None:
-        with target_errors(path), partial(path.parent) as new:
-            with new.open("wb") as file:
-                fetch_object(store, wanted, file)
-            move_into_place(new, path)
-
-    answered(write)

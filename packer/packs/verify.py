@@ -138,7 +138,7 @@ def _check_shard(pack: Pack, shard: int, deep: bool) -> tuple[Receipt | None, li
     path = stem.with_name(stem.name + SUFFIX)
     try:
         receipt = read_receipt(pack.root, stem, pack.table.receipt(shard))
-        lies = [Damage(line, stem.name, path) for line in contradictions(pack, shard, receipt)]
+        lies = [Damage(f"{path}: {line}", stem.name, path) for line in contradictions(pack, shard, receipt)]
         damage = [Damage(message, stem.name, file) for file, message in damaged_files(pack.root, stem, receipt)]
         if damage:
             damage += _damaged_rows(pack, shard, receipt)
@@ -150,7 +150,7 @@ def _check_shard(pack: Pack, shard: int, deep: bool) -> tuple[Receipt | None, li
 
 
 def contradictions(pack: Pack, shard: int, receipt: Receipt) -> Iterator[str]:
-    """The facts in a receipt that contradict the shard table, the manifest or the receipt itself.
+    """Yield the facts in a receipt that contradict the shard table, the manifest or the receipt itself.
 
     Each of these files may be whole and still be wrong.
     """
@@ -172,10 +172,10 @@ def contradictions(pack: Pack, shard: int, receipt: Receipt) -> Iterator[str]:
         ("files", sorted(stem.name + file.suffix for file in receipt.files), sorted(path.name for path in paths)),
     ):
         if found != expected:
-            yield f"{stem}{SUFFIX}: says {found!r} for its {fact}; expected {expected!r}"
+            yield f"says {found!r} for its {fact}; expected {expected!r}"
     wrong = misfit(receipt.statistics, [field for field in manifest.fields if field.name in receipt.fields])
     if wrong is not None:
-        yield f"{stem}{SUFFIX}: statistics: {wrong}"
+        yield f"statistics: {wrong}"
 
 
 def _wrong_sums(pack: Pack, receipts: Sequence[Receipt]) -> Iterator[Damage]:

@@ -9,12 +9,11 @@ from functools import partial
 from os import PathLike
 from pathlib import Path
 
-from packer.errors import TargetError
 from packer.packs.stored import seen
 from packer.packs.verify import Damage, verify
 from packer.progress import Progress
 from packer.publish.claim import answered
-from packer.publish.free_space import free_space
+from packer.publish.free_space import check_free_space
 from packer.publish.shadow import as_hole, named
 from readers.contract.errors import DamagedError, StoreBusyError
 from readers.contract.manifest import Manifest
@@ -75,11 +74,8 @@ def _at_hand(store: Store, workers: int, pack: Pack, shard: int) -> Iterator[Non
 
 def _check_scratch(pack: Pack, workers: int) -> None:
     needed = workers * max(pack.table.bytes(shard) for shard in range(len(pack.table)))
-    if needed > (free := free_space(pack.root)):
-        raise TargetError(
-            f"{pack.root.parent}: needs about {needed:,} bytes, a shard for each of {workers} cores, and has {free:,} "
-            "free; name another folder with --scratch, or use fewer --workers"
-        )
+    advice = f" for a shard for each of {workers} cores; name another folder with --scratch, or use fewer --workers"
+    check_free_space(pack.root, needed, advice, pack.root.parent)
 
 
 def _copy(store: Store, root: Path, path: Path, most: int) -> bool:

@@ -6,6 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
+from packer.errors import TargetError
 from readers.machine import Machine
 
 SHARD_SLACK = 64 << 10
@@ -18,11 +19,25 @@ MEMORY_SHARE = 0.9
 
 def free_space(folder: Path) -> int:
     """Return the free bytes for files in a folder. If it does not exist, its nearest existing parent counts."""
-    existing = folder.absolute()
-    while not existing.exists():
-        existing = existing.parent
+    existing = _existing(folder)
     free = shutil.disk_usage(existing).free
     return min(free, free_memory()) if in_memory(existing) else free
+
+
+def check_free_space(folder: Path, needed: int, advice: str = "", name: Path | None = None) -> None:
+    """Raise TargetError if so many bytes do not fit into a folder. `advice` ends the message, `name` begins it."""
+    free = free_space(folder)
+    if needed > free:
+        device = "memory" if in_memory(_existing(folder)) else "disk"
+        raise TargetError(f"{name or folder}: needs about {needed:,} bytes, the {device} has {free:,} free{advice}")
+
+
+def _existing(folder: Path) -> Path:
+    """Return a folder, or the nearest of its parents that exists."""
+    folder = folder.absolute()
+    while not folder.exists():
+        folder = folder.parent
+    return folder
 
 
 def free_memory() -> int:

@@ -17,7 +17,7 @@ from pathlib import Path
 from packer.errors import TargetError
 from packer.publish.atomic import store_errors
 from packer.publish.claim import answered, created
-from packer.publish.free_space import free_space
+from packer.publish.free_space import check_free_space
 from packer.publish.shadow import STAMP, mark, objects_of_pack, private_scratch
 from packer.publish.target import STAMPS
 from readers.contract.errors import StoreBusyError, StoreError
@@ -42,13 +42,9 @@ class Outbox:
 
     def check_scratch(self, largest: int) -> None:
         """Raise TargetError if the disk has too little free space for shards of up to `largest` bytes."""
-        needed, free = AHEAD * self._slots * largest, free_space(self.folder)
-        if needed > free:
-            raise TargetError(
-                f"{self.folder.parent.parent}: needs about {needed:,} bytes, {AHEAD} shards for each of {self._slots} "
-                f"cores, and has {free:,} free; name another folder with --scratch, or use a smaller --shard-size or "
-                "fewer --workers"
-            )
+        each = f"for {AHEAD} shards for each of {self._slots} cores"
+        advice = f" {each}; name another folder with --scratch, or use a smaller --shard-size or fewer --workers"
+        check_free_space(self.folder, AHEAD * self._slots * largest, advice, self.folder.parent.parent)
 
     def sent(self, shards: Iterable[tuple[int, Receipt]]) -> Generator[tuple[int, Receipt], None, None]:
         """Send shards that were written, and yield each when it is in the store. At most `slots` are on their way."""
