@@ -75,7 +75,7 @@ def test_the_snippets_about_arrays_run(tmp_path: Path) -> None:
         file["images"] = rng.integers(0, 256, (20, 16, 24, 3), np.uint8)
         file["labels"] = rng.integers(0, 2, (20, 16, 24), np.uint8)
         file["changed"] = np.arange(20)
-    text = (REPO / "docs" / "guide" / "arrays.md").read_text()
+    text = (REPO / "docs" / "guide" / "sources.md").read_text()
     module, page, night = (code for kind, code in SCRIPT.findall(text) if kind == "python")
     (tmp_path / "cells.py").write_text("\n".join([module, night.partition("\n\n\n")[0]]))
     (tmp_path / "page.py").write_text("\n".join([page, "from cells import version", night.partition("\n\n\n")[2]]))
@@ -133,7 +133,7 @@ def test_the_snippets_about_tiles_run(
 def snippets(page: str) -> str:
     """Return the Python of a page of the guide, with what it expects the user to have."""
     text = (REPO / "docs" / "guide" / page).read_text()
-    own = "def my_joint_transform(image, label):\n    return image, label\n"
+    own = "def my_joint_transform(image, label):\n    return image, label\nmy_augment = my_joint_transform\n"
     small = [code for kind, code in SCRIPT.findall(text) if kind == "python"]
     return "\n".join([own, *small]).replace("batch_size=16", "batch_size=4").replace("num_workers=2", "num_workers=0")
 

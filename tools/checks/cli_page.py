@@ -19,7 +19,7 @@ COLUMNS = 88
 HEAD = """# Command line
 
 This page is generated from `--help` by `tools/run checks.cli_page`. Do not edit it. `packer` and `segpack` are two
-names of one command, and `python -m packer` starts it too. The [guide](guide/pairs.md) explains the options.
+names of one command, and `python -m packer` starts it too. The [guide](guide/README.md) explains the options.
 """
 
 
