@@ -17,6 +17,8 @@ from checks import cli_page, console_blocks
 from conftest import REPO, RawFolder, make_raw, pack, run_script
 from program import command
 
+from packer.config.options import OPTIONS
+
 RAW = REPO / "data_samples" / "raw"
 README = (REPO / "README.md").read_text()
 SCRIPT = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -162,6 +164,12 @@ def test_programs_and_files_that_the_docs_name_exist() -> None:
         for name in re.findall(r"`((?:packer|readers|tools|tests|docs)/[\w/]+\.(?:py|md|json))`", text):
             if "NAME" not in name:
                 assert (REPO / name).is_file(), f"{page}: {name}"
+
+
+def test_pages_that_the_help_names_exist() -> None:
+    names = {name for option in OPTIONS.values() for name in re.findall(r"docs/[\w/]+\.md", option.help)}
+    assert len(names) > 4
+    assert [name for name in names if not (REPO / name).is_file()] == []
 
 
 PICTURE = re.compile(r"!\[[^\]]*\]\(([^)]+)\)")
