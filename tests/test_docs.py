@@ -21,6 +21,7 @@ from packer.config.options import OPTIONS
 
 RAW = REPO / "data_samples" / "raw"
 README = (REPO / "README.md").read_text()
+MOST_WORDS = 55_000
 SCRIPT = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -47,6 +48,13 @@ def test_the_readme_is_a_front_page() -> None:
     assert len(README.splitlines()) <= 160
     for words in ("download.pytorch.org/whl/cpu", "HashiCorp", "python -m packer", "segpack", "Take npy"):
         assert words in README, words
+
+
+def test_the_pages_stay_short() -> None:
+    """A reader needs the words for other things: the guide once had 37,000, and all pages 99,000."""
+    pages = [*(REPO / "docs").rglob("*.md"), *REPO.glob("*.md"), REPO / "readers" / "contract" / "FORMAT.md"]
+    assert sum(len(path.read_text().split()) for path in pages) < MOST_WORDS
+    assert len((REPO / "CHANGELOG.md").read_text().splitlines()) <= 60
 
 
 def test_the_second_name_of_the_command_is_installed() -> None:
