@@ -17,8 +17,11 @@ from checks import cli_page, console_blocks
 from conftest import REPO, RawFolder, make_raw, pack, run_script
 from program import command
 
+from packer.config.options import OPTIONS
+
 RAW = REPO / "data_samples" / "raw"
 README = (REPO / "README.md").read_text()
+MOST_WORDS = 55_000
 SCRIPT = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -45,6 +48,13 @@ def test_the_readme_is_a_front_page() -> None:
     assert len(README.splitlines()) <= 160
     for words in ("download.pytorch.org/whl/cpu", "HashiCorp", "python -m packer", "segpack", "Take npy"):
         assert words in README, words
+
+
+def test_the_pages_stay_short() -> None:
+    """A reader needs the words for other things: the guide once had 33,000, and all pages 99,000."""
+    pages = [*(REPO / "docs").rglob("*.md"), *REPO.glob("*.md"), REPO / "readers" / "contract" / "FORMAT.md"]
+    assert sum(len(path.read_text().split()) for path in pages) < MOST_WORDS
+    assert len((REPO / "CHANGELOG.md").read_text().splitlines()) <= 60
 
 
 def test_the_second_name_of_the_command_is_installed() -> None:
@@ -75,7 +85,7 @@ def test_the_snippets_about_arrays_run(tmp_path: Path) -> None:
         file["images"] = rng.integers(0, 256, (20, 16, 24, 3), np.uint8)
         file["labels"] = rng.integers(0, 2, (20, 16, 24), np.uint8)
         file["changed"] = np.arange(20)
-    text = (REPO / "docs" / "guide" / "arrays.md").read_text()
+    text = (REPO / "docs" / "guide" / "sources.md").read_text()
     module, page, night = (code for kind, code in SCRIPT.findall(text) if kind == "python")
     (tmp_path / "cells.py").write_text("\n".join([module, night.partition("\n\n\n")[0]]))
     (tmp_path / "page.py").write_text("\n".join([page, "from cells import version", night.partition("\n\n\n")[2]]))
@@ -133,7 +143,7 @@ def test_the_snippets_about_tiles_run(
 def snippets(page: str) -> str:
     """Return the Python of a page of the guide, with what it expects the user to have."""
     text = (REPO / "docs" / "guide" / page).read_text()
-    own = "def my_joint_transform(image, label):\n    return image, label\n"
+    own = "def my_joint_transform(image, label):\n    return image, label\nmy_augment = my_joint_transform\n"
     small = [code for kind, code in SCRIPT.findall(text) if kind == "python"]
     return "\n".join([own, *small]).replace("batch_size=16", "batch_size=4").replace("num_workers=2", "num_workers=0")
 
@@ -162,6 +172,12 @@ def test_programs_and_files_that_the_docs_name_exist() -> None:
         for name in re.findall(r"`((?:packer|readers|tools|tests|docs)/[\w/]+\.(?:py|md|json))`", text):
             if "NAME" not in name:
                 assert (REPO / name).is_file(), f"{page}: {name}"
+
+
+def test_pages_that_the_help_names_exist() -> None:
+    names = {name for option in OPTIONS.values() for name in re.findall(r"docs/[\w/]+\.md", option.help)}
+    assert len(names) > 4
+    assert [name for name in names if not (REPO / name).is_file()] == []
 
 
 PICTURE = re.compile(r"!\[[^\]]*\]\(([^)]+)\)")

@@ -28,7 +28,7 @@ def test_the_commands_of_the_guide_run(tmp_path: Path, monkeypatch: pytest.Monke
         rows = enumerate(png(scene[side]) for scene in SCENES.values())
         (tmp_path / "recs" / f"train_{name}.rec").write_bytes(b"".join(rec_picture(*row) for row in rows))
     monkeypatch.chdir(tmp_path)
-    text = (REPO / "docs" / "guide" / "archives.md").read_text()
+    text = (REPO / "docs" / "guide" / "sources.md").read_text()
     commands = [line for code in SECTIONS.findall(text) for line in code.splitlines()]
     assert commands
     for command in commands:

@@ -41,6 +41,26 @@ PLAIN = (
 )
 
 
+HABITS = (
+    "Files are packed as they are.",
+    "The rows of a pack are those of its shards.",
+    "It takes so many bytes.",
+    "Three rows, of which one is bad.",
+    "Order and state work as ever.",
+    "The file lies next to its picture.",
+    "Whoever may read it, and nobody else.",
+    "Two pictures of one name are a problem.",
+    "Of rows in tiles only the tiles that it touches are read.",
+    "The first; the second; the third; the fourth.",
+)
+PLAIN_PAGE = (
+    "Most of the rows are read, as usual.",
+    "The picture lies flat; this problem has a name; many rows.",
+    "`packer: nobody` and [a link](those-of.md)",
+    "```\nso many rows lie in it\n```",
+)
+
+
 def phrases(path: str, text: str) -> list[str]:
     return [finding.phrase for finding in findings(path, text)]
 
@@ -51,6 +71,17 @@ def test_each_phrase_is_found_in_code_and_pages(sentence: str) -> None:
     assert phrases("packer/plan/plan.py", f"x = 1  # {sentence}\n")
     assert phrases("packer/plan/plan.py", f'raise ValueError("{sentence}")\n')
     assert phrases("packer/plan/plan.py", f'"""Module.\n\n{sentence}\n"""\n')
+
+
+@pytest.mark.parametrize("sentence", HABITS)
+def test_each_habit_is_found_in_pages(sentence: str) -> None:
+    assert phrases("docs/page.md", f"# A page\n\n{sentence}\n")
+    assert phrases("docs/page.md", f"# A page\n\n- {sentence}\n")
+
+
+@pytest.mark.parametrize("sentence", PLAIN_PAGE)
+def test_plain_pages_and_their_code_pass(sentence: str) -> None:
+    assert phrases("docs/page.md", f"# A page\n\n{sentence}\n") == []
 
 
 @pytest.mark.parametrize("word", HEADLESS)

@@ -321,7 +321,7 @@ def test_the_page_about_fields_runs(raw: tuple[Path, Fields], tmp_path: Path, mo
     blocks = re.findall(r"^```(bash|toml|python)\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     commands = "".join(code for kind, code in blocks if kind == "bash")
     Path("packer.toml").write_text("".join(code for kind, code in blocks if kind == "toml"))
-    for command in [*commands.splitlines(), "packer build --config packer.toml raw/ packed_config"]:
+    for command in [*commands.splitlines(), "packer build --config packer.toml raw/ packed_parts"]:
         result = run(*shlex.split(command, comments=True)[1:])
         assert result.exit_code == 0, (command, result.stderr)
     code = "\n".join(code for kind, code in blocks if kind == "python")

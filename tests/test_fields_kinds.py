@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import re
-import shlex
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from conftest import REPO, pack, run, run_script, scene, write_png
+from conftest import pack, run, scene, write_png
 from drills.band_files import array_file, blocks_tiff
 from number_kinds import sampled
 from numpy.typing import NDArray
@@ -40,7 +38,6 @@ FIELDS: tuple[dict[str, Any], ...] = (
 FILLS = {"millimetres": 0, "metres": math.nan, "disparity": math.nan, "height": -9999}
 NAMES = tuple(field["name"] for field in FIELDS)
 OPTIONS = [option for field in FIELDS for option in ("--field", json.dumps(field))]
-SNIPPET = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -229,26 +226,3 @@ def test_a_bad_file_is_named(tmp_path: Path) -> None:
     skipped = run("build", tmp_path / "raw", tmp_path / "out", *pairs, *OPTIONS, "--on-bad", "skip")
     assert skipped.exit_code == 0, skipped.stderr
     assert len(open_dataset(tmp_path / "out")) == len(KEYS) - 3
-
-
-def test_the_snippets_of_the_guide_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    dice = np.random.default_rng(0)
-    for key in "abc":
-        write_png(tmp_path / "scans" / "images" / f"{key}.png", dice.integers(0, 256, (20, 24, 3), np.uint8))
-        write_png(tmp_path / "scans" / "labels" / f"{key}.png", dice.integers(0, 3, (20, 24), np.uint8))
-        for name in ("depth", "instances"):
-            write_png(tmp_path / "scans" / name / f"{key}.png", dice.integers(0, 9, (20, 24), np.uint16))
-        for name in ("wheel", "glass"):
-            write_png(tmp_path / "scans" / "parts" / name / f"{key}.png", dice.integers(0, 2, (20, 24), np.uint8) * 255)
-    monkeypatch.chdir(tmp_path)
-    blocks = SNIPPET.findall((REPO / "docs" / "guide" / "kinds.md").read_text())
-    for command in "".join(code for kind, code in blocks if kind == "sh").splitlines():
-        result = run(*shlex.split(command)[1:])
-        assert result.exit_code == 0, (command, result.stderr)
-    capsys.readouterr()
-    run_script("\n".join(code for kind, code in blocks if kind == "python"), tmp_path, monkeypatch)
-    out, words = capsys.readouterr()
-    assert words == ""
-    assert "ValueStatistics(numbers=" in out

@@ -274,7 +274,7 @@ def test_the_programs_for_batches_on_the_page_for_users_run(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "out").symlink_to(native)
-    blocks = re.findall(r"```python\n(.*?)```", (REPO / "docs/guide/native.md").read_text(), re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", (REPO / "docs/guide/loading.md").read_text(), re.DOTALL)
     (program,) = (block for block in blocks if "collate_lists" in block)
     crops, lists = program.strip().split("\n\n")[-2:]
     variables: dict[str, Any] = {}

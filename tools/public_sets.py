@@ -37,10 +37,10 @@ LABELME = "labelme_voc/examples"
 NATIVE = "--size native --labels index"
 HEAD = """# Public data sets, packed
 
-Made by `tools/run public_sets SETS docs/measured/public_sets.md`. SETS is a folder of public data sets as they are
-published. Some are the test data that datumaro and torchgeo ship in their true layouts. Each is packed with the options
-shown and `--size native --labels index`. The label pixels of every class are then compared with what Pillow decodes and
-a plain look-up counts. "= EXPECT": an independent count was the same, too.
+Made by `tools/run public_sets SETS docs/measured/public_sets.md`. SETS is a folder of public data sets, unchanged.
+Some are the test data that datumaro and torchgeo ship in their true layouts. Each is packed with the options shown and
+`--size native --labels index`. The label pixels of every class are then compared with what Pillow decodes and a plain
+look-up counts. "= EXPECT": an independent count was the same, too.
 
 """
 PACKED = ("data set", "options", "pairs", "left out", "label pixels")

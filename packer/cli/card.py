@@ -15,7 +15,7 @@ from packer.errors import UsageError
 @click.command("card")
 @click.argument("out", type=FolderType())
 @click.option("-o", "--output", type=OutputFile(), help="The file to write. Default: OUT-card/README.md.")
-@click.option("--name", help="The name of the data set. Default: that of OUT.")
+@click.option("--name", help="The name of the data set. Default: the name of OUT.")
 @click.option("--description", default="", help="What the data set shows, and where it is from.")
 @click.option(
     "--licence", "--license", default="other", show_default=True, help="An identifier such as cc-by-4.0, or an address."

@@ -40,7 +40,7 @@ def diagnose_command(
 
     It watches every DataLoader and every loader of this package: how long each step waited for data, copied and
     computed, and how busy CPUs, disk and GPU were. The script needs no change. The verdict is printed to stderr; the
-    exit code is that of the script. In your own loop, `with readers.watch(loader) as batches:` does the same.
+    exit code comes from the script. In your own loop, `with readers.watch(loader) as batches:` does the same.
 
     \b
     Example:

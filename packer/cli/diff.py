@@ -26,7 +26,9 @@ MOST_NAMED = 20
 @click.command("diff")
 @click.argument("raw", type=click.Path(path_type=Path))
 @click.argument("out", type=PackType())
-@click.option("--config", type=click.Path(path_type=Path), help="Options of the build. Default: those of the last one.")
+@click.option(
+    "--config", type=click.Path(path_type=Path), help="Options of the build. Default: the options of the last build."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print every name, as JSON.")
 @click.pass_context
 def diff_command(ctx: click.Context, raw: Path, out: Path | str, config: Path | None, as_json: bool) -> None:

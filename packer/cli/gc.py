@@ -42,12 +42,12 @@ def gc_command(
     """Delete the generations of OUT that are older than the last --keep, and the shards that only they use.
 
     A training run that has an old generation open keeps the shards that it has read from, but may fail to open more.
-    So choose a --grace that is longer than an epoch. Tickets of plans go when the last one is older than it.
+    So choose a --grace that is longer than an epoch. Tickets of a plan are deleted when the last one is older.
 
     A bucket has no lock: let no build into it run at the same time.
 
-    With --uploads nothing of this is done. Parts of uploads that were cut are in no listing, and are billed: this lists
-    them, and --end deletes them.
+    --uploads lists parts of uploads that were cut, which no listing shows and which are billed. --end deletes them.
+    Generations and shards stay.
 
     \b
     Example:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def plan_command(ctx: click.Context, /, **options: Any) -> None:
     """Plan a build of RAW, and write the plan into the new folder OUT. No shard is built.
 
-    The options are those of packer build. Any machine that has RAW can then build any part of
+    It has the options of packer build. Any machine that has RAW can then build any part of
     the plan, in any order and any number of times, and packer commit publishes the pack.
 
     \b

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     "out", type=FolderType("packer verify {url} names damaged objects; delete them, and build or push again")
 )
 @click.argument("raw", type=click.Path(path_type=Path), required=False)
-@click.option("--config", type=click.Path(path_type=Path), help="Options of the build. Default: those of the last one.")
+@click.option(
+    "--config", type=click.Path(path_type=Path), help="Options of the build. Default: the options of the last build."
+)
 @overriding_option("on-bad")
 @overriding_option("max-bad")
 @click.option("--workers", type=click.IntRange(1), help="Number of cores to use. Default: all.")
@@ -49,7 +51,7 @@ def repair_command(
     A damaged manifest.json is restored from its copy in OUT/generations, if the copy is whole.
 
     If RAW is unchanged, the same files are written and the generation stays. Otherwise the next generation is built
-    from RAW as it is now. If that is refused, for example because too many pairs are bad, the damaged shards alone are
+    from RAW. If that is refused, for example because too many pairs are bad, the damaged shards alone are
     built again, and the generation stays.
 
     \b

@@ -21,7 +21,7 @@ from packer.cli.values import FolderType, OutputFile, bytes_text
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Another seed draws other rows.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 def report_command(out: Path, output: Path, rows: int, seed: int, quiet: bool) -> None:
-    """Write a page about OUT in one file: its splits and classes, where each class lies and which occur together,
+    """Write a page about OUT in one file: its splits and classes, where each class is and which occur together,
     weights for a loss, sizes, the rows at the ends of each scale, a fair draw, findings and rejects.
 
     The page has no scripts and loads nothing: mail it, or keep it with the run.

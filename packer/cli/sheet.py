@@ -45,7 +45,7 @@ def sheet_command(
 ) -> None:
     """Write a contact sheet of OUT: rows with their label over the picture, their keys, and the classes.
 
-    The rows are a fair draw that follows from --seed, or those of --key.
+    The rows are drawn by --seed, or named by --key.
 
     \b
     Examples:

@@ -34,15 +34,15 @@ def verify_command(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Check every byte of OUT against its checksum, and name what is damaged, down to the row and its field.
-    Exit 4 if anything is.
+    """Check every byte of OUT against its checksum, and name the damage, down to the row and its field.
+    Exit 4 if there is damage.
 
     Checksums do not show that a pack was built wrongly. With --deep, every row is also read as in training: it must
     have the checksum and key of its receipt, and every label pixel must be in a class or ignored.
 
-    Of a URL, each shard is copied to --scratch, checked, and removed again.
+    With a URL, each shard is copied to --scratch, checked, and removed again.
 
-    A receipt has the BLAKE3 of its files. With --sha256sums, a whole pack also prints SHA-256, for who trusts that.
+    Receipts have the BLAKE3 of the files. With --sha256sums, an undamaged pack also prints their SHA-256.
 
     \b
     Examples:

@@ -84,13 +84,13 @@ CONFIGURATION = (
         "config",
         "",
         FILE,
-        "A TOML file with these options by their long names and [[class]] tables. Other options win.",
+        "TOML file with these options and [[class]] tables. Other options win. See docs/guide/config.md.",
     ),
     Option(
         "preset",
         "",
         text("NAME"),
-        "How a public data set is paired and read, such as voc. `packer presets` lists them. --config wins.",
+        "Settings of a public data set, such as voc: `packer presets` lists them. --config wins.",
     ),
 )
 """Options that name further options, so they are not part of the result."""
@@ -104,8 +104,7 @@ FROM = Option(
     "from",
     "rows.given",
     PATH,
-    "Where the rows come from, instead of RAW: another pack, to convert, resize or take a part of it; a folder; or a "
-    "container of arrays or pictures, such as WebDataset tars or Parquet.",
+    "A pack, a folder or a container that has the rows, instead of RAW. See docs/guide/sources.md.",
 )
 
 PAIRS = (
@@ -114,79 +113,61 @@ PAIRS = (
         "image",
         "fields.image.files",
         text("TEMPLATE"),
-        "Where images are, such as 'left/{split}/{key}_img.png'. Default: by layout. Of a container: their name.",
+        "Template of image paths: 'left/{split}/{key}.png'. With --from: the name of the array or column.",
     ),
     Option(
         "label",
         "fields.label.files",
         text("TEMPLATE"),
-        "Where labels are, such as 'gt/{split}/{key}_gt.png'; or their name.",
+        "Template of label paths: 'gt/{split}/{key}.png'. With --from: the name of the array or column.",
     ),
     Option(
         "field",
         "fields.named",
         FIELD,
-        "A further field of each row, such as 'depth=values:depth/{key}.png'. Kinds: picture, classes, ids, values, "
-        "multilabel. A table in JSON has more options. Repeatable.",
+        "A further field: 'depth=values:depth/{key}.png', or a JSON table. Repeatable. See docs/guide/fields.md.",
         several=True,
     ),
+    Option("key", "rows.key", text("NAME"), "With --from: the name of the keys. Default: the numbers of the rows."),
     Option(
-        "key",
-        "rows.key",
-        text("NAME"),
-        "With a container: the name of the keys in it. Default: the numbers of the rows.",
+        "axis", "rows.axis", number(0, 1, 2), "With NIfTI: the axis across which slices are cut. Default: 2, the third."
     ),
-    Option(
-        "axis",
-        "rows.axis",
-        number(0, 1, 2),
-        "With NIfTI: the axis across which slices are cut. Default: 2, the third.",
-    ),
-    Option(
-        "volumes",
-        "rows.volumes",
-        FLAG,
-        "Make one row of each volume: of a NIfTI file, or of a TIFF, whose pages are the slices.",
-    ),
+    Option("volumes", "rows.volumes", FLAG, "Make one row of each NIfTI volume, or of each TIFF with many pages."),
     Option(
         "lists",
         "rows.lists",
         text("PATH"),
-        "Split lists in RAW: a folder of <split>.txt, or a path such as 'splits/{split}.txt'. A line is a key, an "
-        "image path, or the paths of an image and its label.",
+        "Split lists in RAW: a folder of <split>.txt, or 'splits/{split}.txt'. See docs/guide/pairs.md.",
     ),
     Option(
         "pairs",
         "rows.pairs",
         FILE,
-        "A CSV or TSV with all pairs: image,label[,split][,key]. Paths are relative to RAW or to FILE.",
+        "CSV or TSV of all pairs: image,label[,split][,key]. Paths are relative to RAW or to FILE.",
     ),
     Option(
         "split",
         "rows.split",
         SHARES,
-        "Draw splits by a hash of each key, such as 80/10/10 or train=90,val=10. Shares hold on average. A pair never "
-        "changes its split.",
+        "Draw splits by a hash of each key: 80/10/10 or train=90,val=10. A pair never changes its split.",
     ),
     Option(
         "split-by",
         "rows.split_by",
         text("CAPTURE"),
-        "With --split: keep all pairs with the same capture of --image, such as {patient}, in one split.",
+        "With --split: keep pairs with the same capture of --image, such as {patient}, in one split.",
     ),
     Option(
         "split-exact",
         "rows.split_exact",
         FLAG,
-        "With --split: draw splits of exact sizes, with every class in its share. Reads all labels first. Another pair "
-        "may move others to another split.",
+        "With --split: exact sizes, every class in every split. Reads all labels; new pairs may move others.",
     ),
     Option(
         "missing",
         "rows.missing",
         choice(("error", "skip", "keep")),
-        "What to do with images without labels, labels without images, and listed names without files. keep packs "
-        "images without labels, too, and leaves out the others.",
+        "Files without a partner: stop, skip them, or keep images without labels and skip the rest.",
         "error",
     ),
 )
@@ -196,36 +177,33 @@ LABELS = (
         "annotations",
         "rows.annotations",
         text("TEMPLATE"),
-        "Paint the labels from the files of a tool: one for each picture, such as 'labels/{key}.json', or for "
-        "many, such as instances_train2017.json. Default: files next to the pictures, if there are no label pictures.",
+        "Paint labels from files of a labelling tool, such as 'labels/{key}.json'. See docs/guide/annotations.md.",
     ),
     Option(
         "paint",
         "fields.paint",
         choice(ORDERS),
-        "With annotations: the object on top is the later one of the file, the smaller one, or one of the later class.",
+        "With annotations: the object on top is the later one in the file, the smaller one, or the later class.",
         ORDERS[0],
     ),
     Option(
         "crowd",
         "fields.crowd",
         choice(CROWDS),
-        "With annotations: what a crowd of objects without outlines of their own becomes: pixels of its class, or "
-        "ignored ones.",
+        "With annotations: paint crowds as their class, or ignore their pixels.",
         AS_CLASS,
     ),
     Option(
         "classes",
         "fields.label.classes",
         CLASSES,
-        "Class table (CSV, TOML, JSON, label map), or the values of the classes: 12 is 0-11; 1-150; 0,255. "
-        "Default: class_dict.csv in RAW.",
+        "Class table (CSV, TOML, JSON), or values: 12 is 0-11; 1-150; 0,255. Default: class_dict.csv in RAW.",
     ),
     Option(
         "ignore",
         "fields.ignore",
         text("VALUE|COLOUR|NAME"),
-        "Values, colours or classes to ignore: 255, 0-6, #000000, or a class name. Repeatable.",
+        "Value, colour or class to ignore: 255, 0-6, #000000, or a class name. Repeatable.",
         several=True,
     ),
     Option(
@@ -252,13 +230,13 @@ LABELS = (
         "palettes-differ",
         "fields.palettes_differ",
         FLAG,
-        "With --label-codec index: use the index even if a colour has different indices in different files.",
+        "With --label-codec index: use the index even if palettes differ between files.",
     ),
     Option(
         "unknown",
         "fields.label.unknown",
         choice(UNKNOWNS),
-        "How to treat a value or colour that is in no class. nearest: take the class with the nearest colour.",
+        "A value or colour that is in no class: stop, ignore it, or take the class with the nearest colour.",
         ClassesField.unknown,
     ),
 )
@@ -274,14 +252,10 @@ PICTURES = (
         "fit",
         "shape.fit",
         choice(FITS),
-        "How to fit pictures of other shapes to --size (default: stretch). tile cuts them up. Labels ignore padding.",
+        "Fit pictures of other shapes to --size (default: stretch). See docs/guide/sizes.md.",
     ),
     Option(
-        "overlap",
-        "shape.overlap",
-        whole(0, 1 << 30, "PIXELS"),
-        "With --fit tile: overlap of neighbouring tiles, in pixels.",
-        "0",
+        "overlap", "shape.overlap", whole(0, 1 << 30, "PIXELS"), "With --fit tile: overlap of neighbouring tiles.", "0"
     ),
     Option(
         "edge",
@@ -294,42 +268,41 @@ PICTURES = (
         "interpolation",
         "shape.interpolation",
         choice(INTERPOLATIONS),
-        "How to resize images. area and cubic average exactly when they shrink. Labels always use nearest.",
+        "How to resize images. area and cubic average when they shrink. Labels always use nearest.",
         "area",
     ),
     Option(
         "image-range",
         "fields.image.range",
         RANGE,
-        "The numbers in image files that become 0 and 1. Needed for images of 16 bits or floats.",
+        "Numbers in image files that become 0 and 1. Needed for images of 16 bits or floats.",
     ),
     Option(
         "alpha",
         "fields.image.alpha",
         choice(ALPHAS),
-        "How to treat images with transparent pixels. drop keeps the stored colours.",
+        "Images with transparent pixels: refuse them, or drop alpha and keep the stored colours.",
         PictureField.alpha,
     ),
     Option(
         "decode",
         "fields.image.decode",
         choice(DECODES),
-        "fast: decode JPEGs at a half, a quarter or an eighth of their size, not below the stored size. Other pixels.",
+        "fast: decode JPEGs at reduced size (1/2, 1/4, 1/8). Faster, but pixels differ slightly.",
         PictureField.decode,
     ),
     Option(
         "bands",
         "fields.image.bands",
         BANDS,
-        "Store these bands of images as they are in the files: all, gray, rgb, or numbers from 1 on, such as 4,3,2. "
-        "Default: red, green and blue of 8 bits.",
+        "Store these bands with the numbers of the file: all, gray, rgb or 4,3,2. Default: RGB of 8 bits.",
     ),
     Option("max-pixels", "rows.files.max_pixels", whole(1, 1 << 36), "Reject larger pictures.", str(MOST_PIXELS)),
     Option(
         "slide-level",
         "rows.files.slide_level",
         whole(0, 63, "N"),
-        "With slides, such as .svs: the level that is packed; 0 is the finest.",
+        "With slides, such as .svs: the level to pack; 0 is the finest.",
         "0",
     ),
 )
@@ -340,22 +313,20 @@ STORAGE = (
         "labels",
         "fields.label.form",
         choice(LABEL_FORMS),
-        "Store labels as planes (C,H,W) or as the compact index (H,W). Readers return either from either.",
+        "Store labels as planes (C,H,W) or as index (H,W). Readers return either from either.",
         ClassesField.form,
     ),
     Option(
         "image-dtype",
         "fields.image.dtype",
         choice(tuple(IMAGE_DTYPES)),
-        "Type of stored images; floats are scaled to 0..1. Default: uint8; with --bands, that of the files.",
+        "Type of stored images; floats are scaled to 0..1. Default: uint8; with --bands, the type of the files.",
     ),
     Option(
         "encode",
         "fields.encode",
         ENCODING,
-        "Store a field smaller: label=zstd loses nothing; image=jpeg:95 does. image=jpeg:keep takes JPEG files as they "
-        "are, if their pixels are stored as they are. image=tiles:256, label=tiles-zstd:256 and image=tiles-jpeg:256 "
-        "store large rows in tiles, for crops. Repeatable.",
+        "label=zstd, image=jpeg:95, image=tiles:256, … Repeatable. See docs/guide/encodings.md.",
         several=True,
     ),
     Option("shard-size", "store.shard_bytes", BYTES, "Approximate size of a shard. The limit is twice that.", "128MiB"),
@@ -387,7 +358,7 @@ BAD_PAIRS = (
         "accept",
         "judgement.accept",
         ACCEPTED,
-        "Findings to accept: a kind, or one finding as --json and --fail-on print it. Repeatable.",
+        "Finding to accept: a kind, or one finding as --json and --fail-on print it. Repeatable.",
         several=True,
     ),
 )
@@ -399,7 +370,7 @@ RUNNING = (
         "engine",
         "running.engine",
         text("URL"),
-        "Build the shards on a cluster: dask://HOST:PORT, ray://HOST:PORT or ray://auto. Default: on this machine.",
+        "Build the shards on a cluster: dask://HOST:PORT, ray://HOST:PORT or ray://auto.",
     ),
     Option(
         "task-timeout",
@@ -412,7 +383,7 @@ RUNNING = (
         "trust",
         "judgement.trust",
         choice(TRUSTS),
-        "How to decide that a raw file is unchanged: by size and time, or by its content.",
+        "What shows that a raw file is unchanged: size and time, or its content.",
         MTIME,
     ),
     Option("retry-bad", "judgement.retry_bad", FLAG, "Build shards with bad pairs again, even if no raw file changed."),
@@ -421,7 +392,7 @@ RUNNING = (
         "no-conditions",
         "store.no_conditions",
         choice((REFUSE, LOCK)),
-        "With a URL as OUT: what to do if the store does not keep conditional writes.",
+        "With a URL as OUT: stop if the store ignores conditional writes, or take a lock.",
         REFUSE,
     ),
 )

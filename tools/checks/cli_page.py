@@ -1,4 +1,4 @@
-"""The page docs/cli.md: the help of every command, as `--help` prints it.
+"""The page docs/cli.md: the help of every command, as `--help` prints it. Groups of options are printed once.
 
     tools/run checks.cli_page
 
@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import click
@@ -16,18 +17,30 @@ from packer.cli import main as packer
 
 PAGE = REPO / "docs" / "cli.md"
 COLUMNS = 88
+GROUP = re.compile(r"\n\n(?=[A-Z][\w ]*:\n)")
+"""The gap before a group of options, such as `Pairs:`."""
+LEAST_LINES = 3
+"""Longer groups that an earlier command has, word for word, are not printed again."""
 HEAD = """# Command line
 
 This page is generated from `--help` by `tools/run checks.cli_page`. Do not edit it. `packer` and `segpack` are two
-names of one command, and `python -m packer` starts it too. The [guide](guide/pairs.md) explains the options.
+names of one command, and `python -m packer` starts it too. The [guide](guide/README.md) explains the options.
 """
 
 
 def page() -> str:
     """Return the text that docs/cli.md must have."""
-    parts = [HEAD]
+    parts, printed = [HEAD], dict[str, str]()
     for words, command in commands("packer", packer):
-        parts.append(f"## {words}\n\n```text\n{help_of(words, command)}\n```\n")
+        groups = GROUP.split(help_of(words, command))
+        again = [group for group in groups if group in printed]
+        text = "\n\n".join(group for group in groups if group not in printed)
+        parts.append(f"## {words}\n\n```text\n{text}\n```\n")
+        if again:
+            names = ", ".join(group.partition(":")[0] for group in again)
+            first = printed[again[0]]
+            parts.append(f"{names}: as [{first}](#{first.replace(' ', '-')}).\n")
+        printed |= {group: words for group in groups if len(group.splitlines()) > LEAST_LINES and group not in printed}
     return "\n".join(parts)
 
 

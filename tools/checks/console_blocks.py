@@ -17,7 +17,7 @@ from pathlib import Path
 
 from program import REPO
 
-PAGES = ("README.md", "docs/guide/formats.md", "docs/guide/convert.md")
+PAGES = ("README.md", "docs/guide/formats.md")
 BLOCK = re.compile(r"(?<=^```console\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)
 CHANGING = [
     (re.compile(r"\d+\.\d+ s \(\d+ rows/s\)"), "TIME"),

@@ -1,4 +1,5 @@
 """Find sentences that a reader has to read twice: headless docstrings, and phrases with a plain word for them.
+Pages are also read for six further habits, outside of their code.
 
     tools/run checks.language [ROOM ...]     count the findings of each room; name rooms to list theirs
 
@@ -12,13 +13,13 @@ import ast
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from program import REPO, parser
 
-ROOTS = ("packer", "readers", "tools", "tests", "docs", "README.md")
+ROOTS = ("packer", "readers", "tools", "tests", "docs", "README.md", "CONTRIBUTING.md", "CHANGELOG.md")
 SUFFIXES = (".py", ".md", ".toml", ".c")
 ALLOWED = ("tools/checks/language.py", "tests/test_docs_language.py", "docs/measured/public_sets.md")
 """Files that are not read: this check, which lists the phrases; its tests; a page that `public_sets` writes."""
@@ -52,6 +53,30 @@ PATTERNS = [
     (re.compile(rf"(?<![\w-])(?:{phrase})(?![\w-])".replace(" ", r"\s+"), re.IGNORECASE), advice)
     for phrase, advice in PHRASES.items()
 ]
+PAGE_PHRASES = {
+    r"as they are|as it is|(?:those|that) of": "name the thing again",
+    r"so many|of which|as ever": "give the number; start a new sentence; as usual",
+    r"(?:lies?|lay|lying) (?:in|on|at|next|below|above|under|behind|between|outside|inside|within|near|partly)": (
+        "is, is stored, is next to"
+    ),
+    r"(?:some|no|any|every)body|(?:some|any|every)one|whoever": "the process, the user, the reader",
+    r"(?:is|are) (?:problems?|questions?|a problem|a question)": "say what the program does",
+}
+"""Habits of pages, which are found outside of code blocks and code words."""
+PAGE_PATTERNS = [
+    *(
+        (re.compile(rf"\b(?:{phrase})\b".replace(" ", r"\s+"), re.IGNORECASE), advice)
+        for phrase, advice in PAGE_PHRASES.items()
+    ),
+    (
+        re.compile(
+            r"(?:^|(?<=[.:;|] )|(?<=- ))Of (?:an?|the|all|each|both|these|those|rows|several|\d[\d,.]*)\b", re.M
+        ),
+        "begin with the subject",
+    ),
+    (re.compile(r"^(?![|\d])[^|\n]*?(?:[^.:;|\n]+;){3}", re.MULTILINE), "a sentence for each fact"),
+]
+CODE = re.compile(r"^```.*?^```|`[^`\n]*`|\]\([^)\n]*\)", re.MULTILINE | re.DOTALL)
 TEST_NAME = re.compile(r"def test_\w+")
 COMMENT = re.compile(r"^( *)#", re.MULTILINE)
 """The mark of a comment, between whose lines a phrase may be wrapped."""
@@ -69,11 +94,10 @@ class Finding(NamedTuple):
 def findings(path: str, text: str) -> Iterator[Finding]:
     """Yield the habits in one file."""
     plain = COMMENT.sub(r"\1 ", TEST_NAME.sub(lambda name: name[0].replace("_", " "), text))
-    for pattern, advice in PATTERNS:
-        for match in pattern.finditer(plain):
-            if match[0].lower().startswith("there"):  # there is no such file
-                continue
-            yield Finding(path, plain.count("\n", 0, match.start()) + 1, " ".join(match[0].split()), advice)
+    yield from matches(path, plain, PATTERNS)
+    if path.endswith(".md"):
+        prose = CODE.sub(lambda code: re.sub(r"[^\n]", "_", code[0]), text)
+        yield from matches(path, prose, PAGE_PATTERNS)
     if path.endswith(".py"):
         tree = ast.parse(text)
         for line, doc in docstrings(tree):
@@ -82,6 +106,14 @@ def findings(path: str, text: str) -> Iterator[Finding]:
         for line, name in variables(tree) if path.startswith(NAMED_ROOMS) else ():
             if name in VAGUE_NAMES:
                 yield Finding(path, line, f"variable {name}", NAME_ADVICE)
+
+
+def matches(path: str, text: str, patterns: Iterable[tuple[re.Pattern[str], str]]) -> Iterator[Finding]:
+    """Yield what the patterns find in a text."""
+    for pattern, advice in patterns:
+        for match in pattern.finditer(text):
+            if not match[0].lower().startswith("there"):  # there is no such file
+                yield Finding(path, text.count("\n", 0, match.start()) + 1, " ".join(match[0].split()), advice)
 
 
 def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:

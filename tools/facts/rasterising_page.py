@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +52,7 @@ def groups(shape: str) -> list[tuple[list[str], Mask]]:
 
 def tables() -> str:
     """Return all tables as Markdown."""
-    return "".join(f"{text}\n" for text in (*_versions(), "", *_pixels(), "", *_shapes()))
+    return "".join(f"{text}\n" for text in (*_versions(), "", *_table("pixels", _pixels), "", *_overlaps(), *_shapes()))
 
 
 def _versions() -> Iterator[str]:
@@ -61,11 +61,19 @@ def _versions() -> Iterator[str]:
     yield f"Versions: {', '.join(versions)}."
 
 
-def _pixels() -> Iterator[str]:
-    rows = [["pixels", *(re.sub(":.*", "", title) for title, _ in SHAPES.values())]]
-    for name, masks in tools().items():
-        rows.append([name, *(str(np.count_nonzero(masks[shape])) for shape in SHAPES)])
+def _table(head: str, number: Callable[[Mask, Mask], str]) -> Iterator[str]:
+    """Yield a row for each tool: a number for its mask of each shape, next to that of the first tool."""
+    masks = tools()
+    first = next(iter(masks.values()))
+    rows = [[head, *(re.sub(":.*", "", title) for title, _ in SHAPES.values())]]
+    rows += [[name, *(number(painted[shape], first[shape]) for shape in SHAPES)] for name, painted in masks.items()]
     yield from markdown(rows)
+
+
+def _overlaps() -> Iterator[str]:
+    yield f"Intersection over union with {next(iter(tools()))}:\n"
+    yield from _table("IoU", _iou)
+    yield ""
 
 
 def _shapes() -> Iterator[str]:
@@ -73,21 +81,15 @@ def _shapes() -> Iterator[str]:
         yield f"### {title[0].upper()}{title[1:]}\n"
         yield f"`{points}`\n"
         yield f"![{title}, as each tool paints it](rasterising/{shape}.png)\n"
-        found = groups(shape)
-        letters = [chr(ord("A") + number) for number in range(len(found))]
-        rows = [["", "tools", "pixels", *(f"IoU with {letter}" for letter in letters[:-1])]]
-        for letter, (names, mask) in zip(letters, found, strict=True):
-            overlaps = [
-                _iou(mask, other) if letter > first else ""
-                for first, (_, other) in zip(letters[:-1], found[:-1], strict=True)
-            ]
-            rows.append([letter, ", ".join(names), str(np.count_nonzero(mask)), *overlaps])
-        yield from markdown(rows)
-        yield ""
+
+
+def _pixels(mask: Mask, _: Mask) -> str:
+    return str(np.count_nonzero(mask))
 
 
 def _iou(one: Mask, other: Mask) -> str:
-    return f"{np.count_nonzero(one & other) / np.count_nonzero(one | other):.2f}"
+    either = np.count_nonzero(one | other)
+    return f"{np.count_nonzero(one & other) / either:.2f}" if either else "1.00"
 
 
 def picture(found: list[tuple[list[str], Mask]], points: Points) -> Image.Image:
