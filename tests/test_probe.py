@@ -419,6 +419,15 @@ def test_build_and_probe_give_one_advice_on_masks(tmp_path: Path) -> None:
         assert "--ignore" not in refused
 
 
+def test_gray_labels_with_transparent_pixels_are_a_question(tmp_path: Path) -> None:
+    """Probe counted 765 colours, and asked for a table of them; a build refuses these labels with any table."""
+    gray_with_alpha = np.stack([TRUTH, TRUTH * 9], axis=2).reshape(8, 16)
+    raw = folder(tmp_path / "raw", *[png(gray_with_alpha, 8, 4)] * 2)
+    words = "gray with an alpha channel, and some pixels are transparent; save it as gray alone"
+    assert f"a label is {words}" in probed(raw)["to_decide"]
+    assert "gray with an alpha channel" in run("build", "--classes", 4, raw, tmp_path / "out").stderr
+
+
 def test_build_and_probe_give_one_advice_on_soft_edges(tmp_path: Path) -> None:
     """The build advised `--classes 255 --ignore 255`, which takes the foreground away."""
     mask = np.zeros((64, 64), np.uint8)

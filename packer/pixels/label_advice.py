@@ -22,6 +22,7 @@ ALL_IGNORED = (
     f"every pixel is {IGNORED}: perhaps masks that are all foreground ({AS_BINARY}), or labels in which nothing is "
     "labelled; look at some"
 )
+TRANSPARENT_GRAY = "gray with an alpha channel, and some pixels are transparent; save it as gray alone"
 NUMBERS_BESIDE_COLOURS = "the labels hold numbers, and the class table has colours only: add the values of the classes"
 ADD_OR_IGNORE = "add to the class table, or use --ignore or --unknown ignore"
 

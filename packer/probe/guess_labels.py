@@ -13,6 +13,7 @@ from packer.errors import UsageError
 from packer.pixels.label_advice import (
     ALL_IGNORED,
     NUMBERS_BESIDE_COLOURS,
+    TRANSPARENT_GRAY,
     class_values,
     is_binary,
     is_gray_scale,
@@ -124,6 +125,8 @@ def _guess_by_colours(labels: LabelSurvey) -> LabelReading:
             ("choose and name the classes",),
             (_renumbered(values),) if _moves(values) else (),
         )
+    if labels.kinds and all("gray with alpha" in kind for kind in labels.kinds):
+        return LabelReading(LabelRules(), None, (), (f"a label is {TRANSPARENT_GRAY}",))
     if labels.too_many or len(colours) > MOST_CLASSES_GUESSED:
         doubts = (
             f"too many colours for classes ({len(colours)} or more), perhaps because of blurred edges; the most "
