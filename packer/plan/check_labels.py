@@ -63,7 +63,7 @@ def no_classes(sampler: LabelSampler, raw: Path | None, refs: Sequence[RowRef]) 
     summary = f"{raw}: no class table; put {TABLE_NAMES[0]} (name,r,g,b) there, or name one with --classes FILE"
     if raw is None:
         summary = (
-            "no class table; name the classes in the order of their numbers, such as --classes cell,wall, "
+            "no class table; name the classes in the order of their numbers: --classes FILE, with a name in each line, "
             'or classes=["cell", "wall"] in Python'
         )
     if not found:
