@@ -65,7 +65,14 @@ def _near_names(pack: Pack, key: str, rows: range) -> str:
         around += [_key(pack, row) for row in near]
     begins = key, f"{key.partition('@')[0]}@"
     best = get_close_matches(key, around, MOST_NEAR, 0.5) or [near for near in around if near.startswith(begins)]
+    best = best or _tiles_of_near_pictures(key, around)
     return f"; near it are {', '.join(map(_shown, best[:MOST_NEAR]))}" if best else ""
+
+
+def _tiles_of_near_pictures(key: str, around: list[str]) -> list[str]:
+    """Return a tile of each picture whose name is like a name without the place of a tile."""
+    tiles = {tile.partition("@")[0]: tile for tile in reversed(around)}
+    return [tiles[picture] for picture in get_close_matches(key.partition("@")[0], tiles, MOST_NEAR)]
 
 
 def _key(pack: Pack, row: int) -> str:

@@ -137,7 +137,7 @@ def test_ctrl_c_ends_a_command_that_waits_for_a_store() -> None:
 
 WAITING = """
 import signal, threading, time
-from readers.stores.object_store import interruptible
+from readers.stores.waiting import interruptible
 
 def call():
     time.sleep(0.3)  # the main thread waits by now

@@ -124,6 +124,7 @@ BAD_TIFFS: dict[str, tuple[dict[str, Any], str]] = {
         {"t259": (50000,)},
         "compressed by Zstandard; save it with the same numbers: gdal_translate -co COMPRESS=DEFLATE",
     ),
+    "unknown": ({"t259": (60000,)}, "compressed by method 60000; save it with the same numbers"),
     "beyond": ({"t273": (8, 8, 1 << 30)}, "the block at row 14, column 0 is cut short"),
     "predictor": ({"t317": (2,)}, "predictor 2, which does not fit"),
     "jpeg": ({"t259": (7,)}, "JPEG and 5 channels of 16 bits"),

@@ -251,7 +251,9 @@ def test_a_value_for_no_data_is_a_finding(tmp_path: Path, is_giant: bool, monkey
     assert json.loads(built.stdout)["note_totals"]["files of image that name -9999 as no data"] == 2
     assert "values that files name for no data, and that are packed like others (3): h=nan, image=-9999" in built.stderr
     probed = json.loads(run("probe", "--json", raw).stdout)["findings"]
-    assert "no-data:image=-9999" in [each["accept"] for each in probed]
+    assert {"no-data:image=-9999", "no-data:label=255"} <= {each["accept"] for each in probed}
+    probed = json.loads(run("probe", "--json", "--classes", 2, "--ignore", 255, raw).stdout)["findings"]
+    assert "no-data:label=255" not in [each["accept"] for each in probed]
     handled = ("--classes", 2, "--ignore", 255, "--field", field + ', "invalid": 0}', "--fail-on", "no-data")
     refused = run("build", *pairs, *tiles, *handled, raw, tmp_path / "out")
     assert refused.exit_code == 6

@@ -88,6 +88,16 @@ def test_an_unknown_key_is_refused_with_names_like_it(packed_index: Path) -> Non
             inspect_rows(packed_index, key)
 
 
+def test_a_picture_that_is_no_row_is_refused_with_tiles_of_pictures_like_it(
+    raw_folder: RawFolder, tmp_path: Path
+) -> None:
+    """The key of a tile is three times as long as the name of its picture, so they are not like each other."""
+    build_pack(raw_folder.path, tmp_path / "out", size="16x16", fit="tile")
+    for name in ("street_000", "strect_000"):
+        with pytest.raises(RequestError, match=f"no row with the key '{name}'; near it are '[a-z_0-9]*@"):
+            inspect_rows(tmp_path / "out", name)
+
+
 @pytest.mark.parametrize(
     ("recipe", "source", "stored", "words"),
     [

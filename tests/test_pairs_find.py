@@ -84,7 +84,7 @@ def test_voc_lists_decide_the_splits_and_unlisted_images_are_counted(tmp_path: P
     (lists / "trainval.txt").write_text("a\nb\nc\n")
     pairing = find_pairs(tmp_path)
     assert [(pair.split, pair.key) for pair in pairing.pairs] == [("train", "a"), ("train", "b"), ("val", "c")]
-    assert pairing.notes == ("2 images are in no list and are left out",)
+    assert pairing.notes == ("left out, because in no list: 2 images",)
     (lists / "val.txt").write_text("c\nd\nz\n")
     with pytest.raises(InputError) as caught:
         find_pairs(tmp_path)

@@ -199,7 +199,7 @@ def test_all_lines_without_files_are_reported_together(raw: Path) -> None:
     pairing = find_pairs(raw, PairingRules(missing="skip"))
     assert [pair.key for pair in pairing.pairs] == ["a"]
     assert len(pairing.missing) == 5
-    assert pairing.notes == ("2 images are in no list and are left out",)
+    assert pairing.notes == ("left out, because in no list: 2 images",)
 
 
 def test_a_pair_in_two_splits_is_a_leak_and_the_error_has_both_lines(raw: Path) -> None:

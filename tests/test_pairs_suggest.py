@@ -53,6 +53,26 @@ def test_folders_around_the_pairs_become_splits_and_captures() -> None:
     )
 
 
+def test_the_folder_that_differs_names_the_split() -> None:
+    """All pairs went to the split of a folder around them, without a question."""
+    files = [
+        f"test/some/{kind}_{split}/{number}.png"
+        for split in ("train", "val")
+        for kind in ("image", "label")
+        for number in range(3)
+    ]
+    assert suggest_templates(files)[0] == Suggestion(
+        "test/some/image_{split}/{key}", "test/some/label_{split}/{key}", 6, 0
+    )
+    files = [
+        f"test/{split}/{kind}/{number}.png"
+        for split in ("train", "val")
+        for kind in ("image", "label")
+        for number in range(3)
+    ]
+    assert suggest_templates(files)[0] == Suggestion("test/{split}/image/{key}", "test/{split}/label/{key}", 6, 0)
+
+
 def test_files_without_partner_are_counted() -> None:
     files = ["rgb/1.png", "rgb/2.png", "rgb/3.png", "gt/2.png", "gt/3.png", "gt/4.png"]
     assert suggest_templates(files) == [Suggestion("rgb/{key}", "gt/{key}", 2, 2)]

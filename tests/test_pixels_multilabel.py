@@ -110,7 +110,7 @@ def test_many_classes_as_truth_values() -> None:
         assert np.array_equal(MultilabelCodec(ONE_FILE, table(80)).read(data), pack_bits(planes))
     with pytest.raises(BadPair, match="with 1 to 16 bands"):
         MultilabelCodec(ONE_FILE, table(80)).read(bands)
-    with pytest.raises(BadPair, match="has 80 bands of 1 bits, which its header"):
+    with pytest.raises(BadPair, match="has 80 bands of 1 bit, which its header"):
         decode_image(bands.astype(bool), ImageRules())
 
 

@@ -206,7 +206,7 @@ def test_bad_and_odd_pairs_and_copies_are_reported(tmp_path: Path) -> None:
     assert any(reason.startswith("train/masks/2.png: ") for reason in answer["bad"])
     page = run("probe", raw).stdout
     assert "odd       the same file: train/0 = val/7" in page
-    assert "odd       2 pairs cannot be packed as they are:" in page
+    assert "odd       2 pairs cannot be packed without a change:" in page
 
 
 def test_a_folder_without_pairs_is_described_and_an_error(tmp_path: Path) -> None:
@@ -265,7 +265,7 @@ def test_a_proposal_that_a_build_refuses_is_a_question(tmp_path: Path) -> None:
     (raw / "class_dict.csv").write_text("name,r,g,b\nback,0,0,0\nfront,255,255,255\n")
     assert "a build refuses this proposal: every pair is bad" in probed(raw)["to_decide"][0]
     wrote = run("probe", "--write", tmp_path / "packer.toml", raw)
-    assert "next: decide what it asks" in wrote.stderr
+    assert "next: decide what it asks (1 line), then" in wrote.stderr
 
 
 def test_every_reject_of_a_build_is_found_by_the_probe(tmp_path: Path) -> None:
@@ -417,6 +417,27 @@ def test_build_and_probe_give_one_advice_on_masks(tmp_path: Path) -> None:
         refused = run("build", *options, raw, tmp_path / "out").stderr
         assert "--label-codec binary" in refused
         assert "--ignore" not in refused
+
+
+def test_gray_labels_with_transparent_pixels_are_a_question(tmp_path: Path) -> None:
+    """Probe counted 765 colours, and asked for a table of them; a build refuses these labels with any table."""
+    gray_with_alpha = np.stack([TRUTH, TRUTH * 9], axis=2).reshape(8, 16)
+    raw = folder(tmp_path / "raw", *[png(gray_with_alpha, 8, 4)] * 2)
+    words = "gray with an alpha channel, and some pixels are transparent; save it as gray alone"
+    assert f"a label is {words}" in probed(raw)["to_decide"]
+    assert "gray with an alpha channel" in run("build", "--classes", 4, raw, tmp_path / "out").stderr
+
+
+def test_build_and_probe_give_one_advice_on_soft_edges(tmp_path: Path) -> None:
+    """The build advised `--classes 255 --ignore 255`, which takes the foreground away."""
+    mask = np.zeros((64, 64), np.uint8)
+    mask[20:40, 20:40] = 255
+    mask[19, 20:40] = np.arange(20, 220, 10)
+    raw = folder(tmp_path / "raw", mask, mask)
+    assert 'label-codec = "binary"\nthreshold = 128' in probed(raw)["config"]
+    refused = run("build", raw, tmp_path / "out").stderr
+    assert "perhaps --label-codec binary --threshold 128 (packer probe" in refused
+    assert "--ignore" not in refused
 
 
 @pytest.mark.parametrize(

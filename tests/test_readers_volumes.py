@@ -156,11 +156,19 @@ def test_probe_proposes_volumes(raw: Path, tmp_path: Path) -> None:
     page = call(["probe", str(raw), "--write", str(config)])
     assert "sizes     5x7x9 (1), 1x4x6 (1), 8x6x5 (1) (depth x height x width)" in page
     assert "only the middle slice of each label was decoded" in page
-    assert ("without it each slice is a row" in page) == is_nifti
+    assert ("without it each slice is a row, which needs image-range" in page) == is_nifti
     assert f"packer build --config {config} {'--from ' * is_nifti}{raw} out/" in page
     call(["build", "--config", str(config), *["--from"] * is_nifti, str(raw), str(tmp_path / "out")])
     data = open_dataset(tmp_path / "out", label="index")
     assert all(np.array_equal(data[number][0], image(number)[None]) for number in range(3))
+
+
+def test_probe_asks_for_a_range_only_where_slices_need_one(tmp_path: Path) -> None:
+    """Slices of 8 bits are stored as they are, and the question said that they need a range."""
+    for folder, volume in (("imagesTr", image(0)), ("labelsTr", label(0))):
+        write(tmp_path / "raw" / folder / "c0.nii", nifti(volume.T.astype("u1")))
+    page = call(["probe", str(tmp_path / "raw")])
+    assert "volumes = true makes one row of each volume; without it each slice is a row\n" in page
 
 
 def test_probe_counts_bad_pairs_and_not_their_files(tmp_path: Path) -> None:
@@ -170,7 +178,7 @@ def test_probe_counts_bad_pairs_and_not_their_files(tmp_path: Path) -> None:
         write_pages(raw / folder / "a.tif", image(0)[:1])
         write_pages(raw / folder / "b.tif", image(0))
     page = call(["probe", str(raw)])
-    assert "1 pair cannot be packed as they are" in page
+    assert "1 pair cannot be packed without a change" in page
     assert "1 bad pair was found" in page
 
 

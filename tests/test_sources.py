@@ -12,9 +12,10 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
-from conftest import RawFolder, make_raw
+from conftest import RawFolder, make_raw, run
 from drills.published import same
 from numpy.typing import NDArray
 
@@ -31,6 +32,7 @@ from packer.recipe.source import UNKNOWN, Heads, Loaded, Source
 from packer.sources.files.folder import FolderSource
 from packer.sources.reopen import KINDS, reopen
 from packer.workers.in_process import InProcess
+from readers import open_dataset
 from readers.contract.classes import ClassTable
 from readers.contract.receipt import Receipt
 
@@ -284,7 +286,9 @@ def test_the_functions_take_a_source_in_the_place_of_the_folder(folder: FolderSo
 def test_a_source_refuses_the_options_of_folders_and_needs_classes(folder: FolderSource, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--split: divides the files of a folder, and rows of the kind"):
         build_pack(folder, tmp_path / "out", split="80/20")
-    with pytest.raises(InputError, match=r"^no class table; .* --classes cell,wall, or classes=\["):
+    with pytest.raises(
+        InputError, match=r"^no class table; .* --classes FILE, with a name in each line, or classes=\["
+    ):
         build_pack(folder, tmp_path / "out")
     for wrong, message in ((["a", "a"], "'a' is not a name, or occurs twice"), ([], "0 names"), ([1], "1 is not")):
         with pytest.raises(UsageError, match=f"--classes: {message}"):
@@ -292,6 +296,18 @@ def test_a_source_refuses_the_options_of_folders_and_needs_classes(folder: Folde
     with pytest.raises(TypeError, match=r"such as Rows\(keys, load\); found list"):
         build_pack([1, 2], tmp_path / "out")  # type: ignore[arg-type]
     assert not (tmp_path / "out").exists()
+
+
+def test_the_option_that_the_command_names_for_classes_works(tmp_path: Path) -> None:
+    """It named `--classes cell,wall`, which the command takes for the path of a file."""
+    names = tmp_path / "names.txt"
+    names.write_text("cell\nwall\n")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["image"], file["label"] = np.zeros((2, 4, 4, 3), np.uint8), np.ones((2, 4, 4), np.uint8)
+    source = ("--from", tmp_path / "a.h5", "--image", "image", "--label", "label")
+    assert "--classes FILE, with a name in each line" in run("build", *source, tmp_path / "out").stderr
+    assert run("build", "--classes", names, *source, tmp_path / "out").exit_code == 0
+    assert open_dataset(tmp_path / "out").classes.names == ("cell", "wall")
 
 
 def test_classes_may_be_a_list_of_names() -> None:

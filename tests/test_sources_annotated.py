@@ -425,6 +425,13 @@ def test_a_category_that_cannot_be_the_name_of_a_class_makes_its_picture_bad(
     assert _names(pack(raw, tmp_path / "out", "--on-bad", "skip")) == ("background", "dog")
 
 
+def test_a_category_of_spaces_makes_its_picture_bad(tmp_path: Path) -> None:
+    """It ended the build with the name of an option that nobody gave, and without the file."""
+    raw = annotated_folder(tmp_path / "raw", {"a": [box("  ", 0, 0, 9, 9)], "b": [DOG]})
+    assert "a.json: has the category '  ', which is not a name; rename it" in run("build", raw, tmp_path / "out").stderr
+    assert _names(pack(raw, tmp_path / "out", "--on-bad", "skip")) == ("background", "dog")
+
+
 def test_the_names_of_tables_are_those_that_classes_can_have(tmp_path: Path) -> None:
     raw = annotated_folder(tmp_path / "raw", {"a": [DOG]})
     (tmp_path / "x.json").write_text('["dog", "\\ud800"]')

@@ -208,6 +208,24 @@ def test_a_name_that_no_plan_can_hold_is_refused(tmp_path: Path, name: str) -> N
     assert f"{name!r}: the name has control characters or is not UTF-8; rename the file" in refused.stderr
 
 
+def test_a_probe_keeps_the_splits_of_folders_if_one_file_lists_all_pictures(tmp_path: Path) -> None:
+    """With ten pictures or more the proposal drew others, 80/10/10, without a question."""
+    raw, config = tmp_path / "raw", tmp_path / "packer.toml"
+    names = [f"{split}/{number}.png" for split in ("Train", "Validation") for number in range(6)]
+    for number, name in enumerate(names):
+        write_png(raw / "images" / name, np.full((*SIZE, 3), number, np.uint8))
+    objects = [box(number, number, 3, 0, 0) for number in range(len(names))]
+    lists = {"images": images(dict(enumerate(names))), "annotations": objects, "categories": CATEGORIES}
+    (raw / "all.json").write_text(json.dumps(lists))
+    assert "pictures  Train 6, Validation 6" in run("probe", "--write", config, raw).stdout
+    assert run("build", "--quiet", "--config", config, raw, tmp_path / "out").exit_code == 0
+    assert len(open_dataset(tmp_path / "out", "Train")) == 6
+    write_png(raw / "more/12.png", np.zeros((*SIZE, 3), np.uint8))
+    facts = json.loads(run("probe", "--json", raw).stdout)
+    assert facts["to_decide"][0].startswith("are these folders the splits: Train, Validation?")
+    assert "80/10/10" not in facts["config"].partition("annotations =")[2]
+
+
 def test_a_probe_proposes_the_files_of_coco(tmp_path: Path) -> None:
     raw = coco_folder(tmp_path / "one", "train2017")
     facts = json.loads(run("probe", "--json", raw).stdout)

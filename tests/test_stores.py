@@ -14,7 +14,8 @@ from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from threading import Barrier, Thread
+from threading import Barrier, Event, Thread
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 from unittest import mock
 from uuid import uuid4
@@ -22,12 +23,12 @@ from uuid import uuid4
 import pytest
 from conftest import HANG
 from faulty_proxy import BUSY, CUT, DOUBLED, ERROR, LOST, SLOW, times
-from fsspec.implementations.memory import MemoryFileSystem
+from fsspec.implementations.memory import MemoryFile, MemoryFileSystem
 from store_servers import credentials, new_url, proxy, server
 
 from readers.contract import atomic
 from readers.contract.errors import DamagedError, RequestError, StoreBusyError, StoreError
-from readers.stores import object_store
+from readers.stores import object_store, waiting
 from readers.stores.folder_store import FolderStore
 from readers.stores.fsspec_store import FsspecStore
 from readers.stores.object_store import ObjectStore
@@ -381,6 +382,51 @@ def test_a_folder_of_fsspec_that_cannot_be_listed_is_an_error(monkeypatch: pytes
     monkeypatch.setattr(MemoryFileSystem, "ls", ls)
     with pytest.raises(StoreError, match="no"):
         names(store)
+
+
+FSSPEC_CALLS: dict[str, tuple[str, Callable[[Store], object]]] = {
+    "ls": ("600", lambda store: names(store)),
+    "info": ("600", lambda store: store.read("a")),
+    "cat_file": ("60", lambda store: store.read("a")),
+    "open": ("600", lambda store: store.fetch("a", lambda piece: None)),
+    "makedirs": ("600", lambda store: store.put("a", b"1")),
+    "pipe_file": ("60", lambda store: store.put("a", b"1")),
+    "rm_file": ("600", lambda store: store.delete(["a"])),
+    "read": ("76", lambda store: store.fetch("a", lambda piece: None)),
+}
+"""A call of a file system, the seconds that it may take, and what needs it."""
+
+
+@pytest.mark.parametrize("method", FSSPEC_CALLS)
+def test_a_file_system_of_fsspec_that_never_answers_is_given_up(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It held builds and epochs for ever: many of these file systems have no limit for a silent server."""
+    store, begun, go = FsspecStore(f"memory://{uuid4().hex}"), Event(), Event()
+    store.put("a", b"12")
+
+    def silent(*args: object, **options: object) -> None:
+        begun.set()  # the clock jumps
+        assert go.wait(HANG)
+
+    monkeypatch.setattr(MemoryFile if method == "read" else MemoryFileSystem, method, silent)
+    monkeypatch.setattr(waiting, "time", SimpleNamespace(monotonic=lambda: 1e6 if begun.is_set() else 0.0))
+    seconds, call = FSSPEC_CALLS[method]
+    with pytest.raises(StoreBusyError, match=f"no answer in {seconds} s"):
+        call(store)
+    go.set()
+
+
+def test_an_error_of_a_library_of_a_file_system_is_one_of_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    """paramiko and aiohttp have errors of their own for a connection that ended: they were tracebacks."""
+    store = FsspecStore(f"memory://{uuid4().hex}")
+    store.put("a", b"12")
+    ended = type("SSHException", (Exception,), {"__module__": "paramiko.ssh_exception"})
+
+    def cut(*args: object, **options: object) -> None:
+        raise ended("Server connection dropped")
+
+    monkeypatch.setattr(MemoryFileSystem, "cat_file", cut)
+    with pytest.raises(StoreBusyError, match="/a: SSHException: Server connection dropped"):
+        store.read("a")
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,8 @@ class Shape(Protocol):
 def check_categories(names: Iterable[str]) -> None:
     """Raise BadPair if one of the categories of a file cannot be the name of a class."""
     for name in names:
+        if not name.strip():
+            raise BadPair(f"has the category {name!r}, which is not a name; rename it")
         if code := odd_character(name):
             raise BadPair(f"has the category {name[:MOST_SHOWN]!r}, with the character {code}; rename it")
 

@@ -192,7 +192,7 @@ def summary_text(summary: Summary, out: Path | str) -> str:
     missing = f", {len(summary.missing)} without partner" if summary.missing else ""
     notes = f", {summary.notes.rows} with a note" if summary.notes.rows else ""
     painted, objects = summary.notes.objects
-    notes += f", {painted:,} of {objects:,} objects painted" if objects else ""
+    notes += f", {painted:,} of {objects:,} object{'s' * (objects != 1)} painted" if objects else ""
     rows = ", ".join(f"{split.name} {split.rows}" for split in manifest.splits)
     rows += f"; {manifest.unlabelled} without a label" if manifest.unlabelled else ""
     losses = (f"\nloss      {name} as JPEG: {words}" for name, words in summary.losses.items())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from packer.cli.output import show
 from packer.cli.values import bytes_text
+from packer.errors import counted
 
 if TYPE_CHECKING:
     from packer.packs.copy_shards import Copied
@@ -26,6 +27,6 @@ def show_copied(names: dict[str, str], where: str, copied: Copied, as_json: bool
     show(
         json.dumps(facts, indent=1)
         if as_json
-        else f"{where}; {copied.shards} of {manifest.shards} shards were copied, "
+        else f"{where}; {copied.shards} of {counted(manifest.shards, 'shard')} copied, "
         f"{bytes_text(copied.bytes)} of {bytes_text(manifest.bytes)}"
     )

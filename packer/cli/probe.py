@@ -13,7 +13,7 @@ from packer.cli.loading import loading
 from packer.cli.output import show
 from packer.cli.page import show_page
 from packer.cli.values import CountType, OutputFile
-from packer.errors import InputError, UsageError
+from packer.errors import InputError, UsageError, counted
 from packer.publish.atomic import write_atomic
 
 
@@ -61,6 +61,6 @@ def probe_command(raw: str, as_json: bool, write: Path | None, **options: Any) -
         raise InputError(found.why_not or f"{raw}: no image and label form a pair")
     if write is not None:
         write_atomic(write, probe_toml(found))
-        first = f"decide what it asks ({len(found.doubts)} lines), then " if found.doubts else ""
+        first = f"decide what it asks ({counted(len(found.doubts), 'line')}), then " if found.doubts else ""
         option = "--from " if found.pairing is not None and found.pairing.layout == NIFTI else ""
         show(f"wrote {write}; next: {first}packer build --config {write} {option}{raw} out/", err=True)

@@ -107,7 +107,7 @@ def _odd(found: ProbeResult) -> Iterator[str]:
     survey = found.survey
     assert survey is not None
     if survey.bad:
-        yield f"{counted(len(survey.bad), 'pair')} cannot be packed as they are:"
+        yield f"{counted(len(survey.bad), 'pair')} cannot be packed without a change:"
         yield from (f"  {reason}" for reason in first_of([*survey.bad.values()], MOST_NAMED))
     copies = [f"the same file: {' = '.join(first_of(group, MOST_NAMED))}" for group in survey.copies]
     yield from first_of(copies, MOST_NAMED, "groups of copies")

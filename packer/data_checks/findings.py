@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from packer.errors import FindingsError, first_of
@@ -71,6 +71,11 @@ class Findings:
 
     def is_accepted(self, finding: Finding) -> bool:
         return not self.accepted.isdisjoint((finding.kind, finding.accept))
+
+    def without(self, accepted: Iterable[str]) -> Findings:
+        """Return the findings of which these are not listed at all, because options say what becomes of them."""
+        left_out = set(accepted)
+        return replace(self, found=tuple(finding for finding in self.found if finding.accept not in left_out))
 
     def of(self, kind: str) -> list[Finding]:
         """Return the findings of a kind that are not accepted."""

@@ -17,7 +17,7 @@ from packer.decoding.grid import check_same_grid
 from packer.decoding.header import Header, Picture, Pixels, Stored, Strip
 from packer.decoding.raw_pixels import TRANSPARENT, coloured, ranged, read_stored, spread, upright
 from packer.decoding.rules import MOST_PIXELS, ImageRules
-from packer.errors import BadPair
+from packer.errors import BadPair, counted
 from readers.contract.tiles import size_text
 
 
@@ -65,8 +65,9 @@ def _check_channels(header: Header, name: str) -> None:
     if name == "a label":
         raise BadPair(f"has {header.channels} bands; a label has one, or colours, so save one band alone")
     raise BadPair(
-        f"has {header.channels} bands of {header.depth} bits, which its header does not call gray or RGB; --bands all "
-        "stores all of them, --bands 3,2,1 some, and --image-range LOW,HIGH says which numbers become 0 and 1"
+        f"has {header.channels} bands of {counted(header.depth, 'bit')}, which its header does not call gray or RGB; "
+        "--bands all stores all of them, --bands 3,2,1 some, and --image-range LOW,HIGH says which numbers become 0 "
+        "and 1"
     )
 
 

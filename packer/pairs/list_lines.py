@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from packer.errors import first_of
+from packer.errors import counted, first_of
 from packer.pairs.candidates import MOST_NAMED, Candidate, Candidates, of_line
 from packer.pairs.layouts import SplitKey
 from packer.pairs.match import Matches
@@ -31,7 +31,7 @@ class ListedPairs:
             named = {pair.image for pair in self.found.pairs}
             unlisted = sum(path not in named for path in self._matches.image_paths())
             if unlisted:
-                self.found.notes.append(f"{unlisted} images are in no list and are left out")
+                self.found.notes.append(f"left out, because in no list: {counted(unlisted, 'image')}")
         return self.found
 
     def _pairs(self, lines: Iterable[ListLine]) -> Iterator[Candidate]:

@@ -118,10 +118,12 @@ def _try(pictures: Sequence[str], image: str, label: str) -> Suggestion | None:
 
 def _templates(difference: Difference, folders: list[SharedFolders]) -> tuple[str, str]:
     """Return the templates of a difference and the shared folders in which it was found."""
-    heads = [_placeholder(index, {head[index] for head, _ in folders}) for index in range(difference.heads)]
     tails = [tail for _, tail in folders]
     least = min(map(len, tails)) if difference.tails < 0 else difference.tails
-    kept = [_placeholder(difference.heads + index, {tail[index] for tail in tails}) for index in range(least)]
+    found = [{head[index] for head, _ in folders} for index in range(difference.heads)]
+    found += [{tail[index] for tail in tails} for index in range(least)]
+    levels = _placeholders(found, any("{split}" in folder for folder in difference.image.folders))
+    heads, kept = levels[: difference.heads], levels[difference.heads :]
     if difference.tails < 0:  # the key may contain the folders that vary, so the template ends before them
         kept = kept[: next((index for index, folder in enumerate(kept) if "{folder" in folder), len(kept))]
         kept = kept[: next((index + 1 for index, folder in enumerate(kept) if "{split}" in folder), len(kept))]
@@ -130,6 +132,15 @@ def _templates(difference: Difference, folders: list[SharedFolders]) -> tuple[st
         for side in (difference.image, difference.label)
     )
     return _capture_split_once(image), _capture_split_once(label)
+
+
+def _placeholders(found: Sequence[set[str]], has_split: bool) -> list[str]:
+    """Return the template of each folder level. A level with one name names no split if another level does."""
+    levels = [_placeholder(index, names) for index, names in enumerate(found)]
+    has_split |= any("{split}" in level for level, names in zip(levels, found, strict=True) if len(names) > 1)
+    if not has_split:
+        return levels
+    return [level if len(names) > 1 else next(iter(names)) for level, names in zip(levels, found, strict=True)]
 
 
 def _placeholder(index: int, found: set[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,16 @@ from packer.pixels.label_rules import BINARY, COLOUR
 IGNORED = 255
 MOST_GRAYS = 16
 """The most classes that people paint as grays to tell them apart. More values are numbers."""
+SOFT_SHARE = 0.9
+"""If more pixels than this share have the darkest or brightest value, labels are binary with soft edges."""
+SOFT_VALUES = 12
+"""Soft edges have more gray values than this."""
 AS_BINARY = f"--label-codec {BINARY}"
 ALL_IGNORED = (
     f"every pixel is {IGNORED}: perhaps masks that are all foreground ({AS_BINARY}), or labels in which nothing is "
     "labelled; look at some"
 )
+TRANSPARENT_GRAY = "gray with an alpha channel, and some pixels are transparent; save it as gray alone"
 NUMBERS_BESIDE_COLOURS = "the labels hold numbers, and the class table has colours only: add the values of the classes"
 ADD_OR_IGNORE = "add to the class table, or use --ignore or --unknown ignore"
 
@@ -41,8 +46,21 @@ def is_gray_scale(values: Collection[int]) -> bool:
     return all(abs(value - gray) <= 1 for value, gray in zip(sorted(values), grays, strict=True))
 
 
-def advice_on(values: Collection[int], presets: Iterable[str] = ()) -> str:
-    """Return the options that could read labels with these values. `presets` are those that other facts speak for."""
+def soft_threshold(pixels: Mapping[int, int]) -> int | None:
+    """Return the threshold of masks with soft edges, whose pixels by value these are; None for other labels."""
+    low, high = min(pixels), max(pixels)
+    is_soft = pixels[low] + pixels[high] > SOFT_SHARE * sum(pixels.values())
+    return high // 2 + 1 if is_soft and len(pixels) > SOFT_VALUES and high <= IGNORED else None
+
+
+def advice_on(values: Mapping[int, int], presets: Iterable[str] = (), has_palette: bool = False) -> str:
+    """Return the options that could read labels with so many pixels of these values.
+
+    `presets` are those that other facts speak for.
+    """
+    threshold = None if has_palette else soft_threshold(values)
+    if threshold is not None:
+        return f"the labels could be masks with soft edges, perhaps {AS_BINARY} --threshold {threshold}"
     if set(values) == {IGNORED}:
         return ALL_IGNORED
     if is_binary(values):

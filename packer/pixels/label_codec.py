@@ -13,7 +13,7 @@ from packer.decoding.rules import MOST_PIXELS
 from packer.errors import BadPair
 from packer.pixels.class_lookup import IGNORE, UNKNOWN, Index, Lookup, Numbers, describe_strays, stray_name
 from packer.pixels.class_picture import ClassPicture, classify
-from packer.pixels.label_advice import advice_on_strays
+from packer.pixels.label_advice import TRANSPARENT_GRAY, advice_on_strays
 from packer.pixels.label_rules import (
     ADE20K,
     AS_THE_TABLE_SAYS,
@@ -158,5 +158,5 @@ def _numbers(pixels: NDArray[Any]) -> Numbers:
     if pixels.shape[2] == 3 and (pixels[..., 0] == pixels[..., 1]).all() and (pixels[..., 0] == pixels[..., 2]).all():
         return pixels[..., 0]
     if pixels.shape[2] == 4 and (pixels[..., :3] == pixels[..., :1]).all():
-        raise BadPair("is gray with an alpha channel, and some pixels are transparent; save it as gray alone")
+        raise BadPair(f"is {TRANSPARENT_GRAY}")
     raise BadPair("has colours, but the class table has only values; add the colours of the classes")

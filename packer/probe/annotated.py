@@ -92,6 +92,8 @@ def propose_annotated(request: ProbeRequest) -> AnnotatedProposal | None:
             reason = ": ".join(line.strip() for line in str(error).splitlines()[:2])
             doubts = (*questions, f"a build refuses this proposal: {reason}")
             return AnnotatedProposal("unknown", settings, doubts, {}, {}, (), {}, (), ())
+    if plan.found.refs.splits.keys() == {ALL} and len(plan.found.refs) >= LEAST_TO_SPLIT and not (many and many.splits):
+        settings["split"] = "80/10/10"
     return _proposal(settings, questions, doubts_of_images, plan)
 
 
@@ -109,6 +111,12 @@ def _questions(many: FoundFiles) -> list[str]:
     """Return what else could be the labels of a folder with annotations of many pictures."""
     unread = "are there, too, and this proposal does not read them"
     questions = [f"label pictures {unread}: image = '{image}', label = '{label}'" for image, label in many.labels]
+    if many.splits:
+        shown = ", ".join(first_of(many.splits, MOST_NAMED))
+        questions.append(
+            f"are these folders the splits: {shown}? Then name them, such as image = 'images/{{split}}/{{key}}', or "
+            "draw others, such as split = '80/10/10'. The proposal does neither"
+        )
     others = ", ".join(first_of(many.others, MOST_NAMED))
     return [*questions, *([f"other files of annotations {unread}: {others}"] if others else [])]
 
@@ -133,8 +141,6 @@ def _proposal(
     settings: dict[str, Setting], questions: list[str], doubts_of_images: Sequence[str], plan: Plan
 ) -> AnnotatedProposal:
     doubts = [*questions, *doubts_of_images]
-    if plan.found.refs.splits.keys() == {ALL} and len(plan.found.refs) >= LEAST_TO_SPLIT:
-        settings["split"] = "80/10/10"
     if plan.found.missing:
         settings["missing"] = "skip"
         left = 'missing = "skip" leaves them out, "keep" packs pictures without annotations'

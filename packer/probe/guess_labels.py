@@ -10,7 +10,15 @@ import numpy as np
 
 from packer.classes.load import numbered_classes
 from packer.errors import UsageError
-from packer.pixels.label_advice import ALL_IGNORED, NUMBERS_BESIDE_COLOURS, class_values, is_binary, is_gray_scale
+from packer.pixels.label_advice import (
+    ALL_IGNORED,
+    NUMBERS_BESIDE_COLOURS,
+    TRANSPARENT_GRAY,
+    class_values,
+    is_binary,
+    is_gray_scale,
+    soft_threshold,
+)
 from packer.pixels.label_rules import (
     ADE20K,
     AS_THE_TABLE_SAYS,
@@ -29,11 +37,6 @@ from packer.probe.survey import LabelSurvey
 from packer.shards.inspect import colour_parts
 from readers.contract.classes import ClassTable, SegClass
 
-SOFT_SHARE = 0.9
-"""If more pixels than this share have the darkest or brightest value, labels are binary with soft edges."""
-SOFT_VALUES = 12
-"""Soft edges have more gray values than this."""
-IGNORE_VALUE = 255
 MOST_CLASSES_GUESSED = 256
 NAMES_OF_A_PALETTE = (
     "what are the names of the classes? The palette of the labels gives each a colour, and no file of the folder, "
@@ -122,6 +125,8 @@ def _guess_by_colours(labels: LabelSurvey) -> LabelReading:
             ("choose and name the classes",),
             (_renumbered(values),) if _moves(values) else (),
         )
+    if labels.kinds and all("gray with alpha" in kind for kind in labels.kinds):
+        return LabelReading(LabelRules(), None, (), (f"a label is {TRANSPARENT_GRAY}",))
     if labels.too_many or len(colours) > MOST_CLASSES_GUESSED:
         doubts = (
             f"too many colours for classes ({len(colours)} or more), perhaps because of blurred edges; the most "
@@ -144,10 +149,10 @@ def _guess_by_values(labels: LabelSurvey) -> LabelReading:
     if is_binary(present):
         questions = () if present[0] == 0 else (ALL_IGNORED,)
         return LabelReading(LabelRules(BINARY), BINARY_CLASSES, ("read as binary: two classes",), (), questions)
-    soft = (values[present[0]] + values[present[-1]]) / values.total() > SOFT_SHARE
-    if soft and not labels.palettes.indices and len(present) > SOFT_VALUES and present[-1] <= IGNORE_VALUE:
+    threshold = None if labels.palettes.indices else soft_threshold(values)
+    if threshold is not None:
         why = f"{len(present)} gray values, but nearly all pixels are {present[0]} or {present[-1]}: soft edges"
-        return LabelReading(LabelRules(BINARY, threshold=present[-1] // 2 + 1), BINARY_CLASSES, (why,))
+        return LabelReading(LabelRules(BINARY, threshold=threshold), BINARY_CLASSES, (why,))
     if present[-1] >= DIVISORS[0]:
         return _guess_instances(values)
     return _guess_classes(labels)

@@ -12,6 +12,7 @@ from packer.classes.load import load_class_table, read_table
 from packer.classes.values import is_values
 from packer.config.config import DECIDE, Setting, Settings
 from packer.config.preset_evidence import likely_presets
+from packer.data_checks.findings import NO_DATA
 from packer.errors import InputError, SettingsError, counted, first_of
 from packer.pairs.files import find_files, list_files
 from packer.pairs.find import Pairing, find_pairs
@@ -37,6 +38,7 @@ from packer.sources.files.objects import ObjectsSource
 from packer.sources.files.slides import check_readable, is_slide
 from packer.sources.volumes.nifti import NiftiSlices
 from readers.contract.classes import ClassTable
+from readers.contract.fields import LABEL
 from readers.contract.manifest import ALL
 from readers.stores.open_store import url_of
 
@@ -110,7 +112,9 @@ def _probe(request: ProbeRequest) -> ProbeResult:
         settings, doubts = _propose(rules, pairing, survey, reading, settings)
         named = {"from" if pairing.layout == NIFTI else "raw": request.location}
         trial = try_settings(named, settings, survey.sample, sampler, request.task_timeout)
-    survey = replace(survey, bad={**survey.bad, **trial.bad})
+    ignored = () if reading.classes is None else reading.classes.ignored_values
+    findings = survey.findings.without(f"{NO_DATA}:{LABEL}={value}" for value in ignored)
+    survey = replace(survey, bad={**survey.bad, **trial.bad}, findings=findings)
     further = () if survey.has_volumes else further_fields(files, pairing, folder)
     fields = {path for field in further for path in field.files}
     rest = [path for path in files if path not in fields]

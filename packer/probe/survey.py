@@ -16,7 +16,7 @@ from packer.plan.sample import LabelSampler, spread_indices
 from packer.probe.image_settings import deepest_of
 from packer.shards.inspect import MOST_COUNTS, LabelCounts
 from packer.sources.files.folder import FolderSource, refs_of
-from readers.contract.fields import IMAGE
+from readers.contract.fields import IMAGE, LABEL
 from readers.contract.receipt_facts import NO_DATA
 from readers.contract.tiles import Size
 
@@ -110,7 +110,8 @@ def survey_pairs(folder: FolderSource, sampler: LabelSampler, most: int, near: b
         for index, counts in sample.items()
         if counts.look
     ]
-    no_data = [NO_DATA.format(IMAGE, value) for value in {image.no_data for image, _ in headers} - {""}]
+    fields = ((IMAGE, {image.no_data for image, _ in headers}), (LABEL, {label.no_data for _, label in headers}))
+    no_data = [NO_DATA.format(name, value) for name, found in fields for value in found - {""}]
     return Survey(
         sizes,
         Counter(str(image) for image, _ in headers),

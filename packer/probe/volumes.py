@@ -50,7 +50,8 @@ def _good(folder: FolderSource) -> int:
 def volume_doubts(survey: Survey, pairing: Pairing) -> Iterator[str]:
     """Yield what the user must decide about rows that are volumes."""
     if pairing.layout == NIFTI:
-        yield "volumes = true makes one row of each volume; without it each slice is a row, which needs image-range"
+        slices = "each slice is a row" if survey.deepest == 8 else "each slice is a row, which needs image-range"
+        yield f"volumes = true makes one row of each volume; without it {slices}"
     if survey.deepest != 8:
         yield 'numbers are stored as they are; image-range = "-160,240" makes -160 to 0 and 240 to 1, for scans of CT'
     if survey.labels.sampled:

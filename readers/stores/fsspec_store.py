@@ -1,15 +1,21 @@
-"""Any other URL as a `Store`, by fsspec: what torch brings along. It has no conditional writes."""
+"""Any other URL as a `Store`, by fsspec: what torch brings along. It has no conditional writes.
+
+Most file systems of fsspec wait for a silent server for ever, so each call has a limit of its own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from readers.contract.errors import StoreBusyError, StoreError
 from readers.contract.files import BUFFER
-from readers.stores.store import Data, Entry, Version, check_name
+from readers.stores.least_rate import call_seconds
+from readers.stores.store import SHORT_SECONDS, Data, Entry, Version, check_name
+from readers.stores.waiting import within
 
 _TAGS = ("ETag", "etag", "e_tag", "checksum", "mtime", "LastModified", "last_modified", "modified", "created")
 """The words of file systems for the version of a file, the best first."""
@@ -48,7 +54,7 @@ class FsspecStore:
     def _entries(self, folder: str) -> Iterator[dict[str, Any]]:
         """List a folder. `walk` of fsspec would leave out folders that it cannot list, as if they were empty."""
         try:
-            found = self._files.ls(folder, detail=True)
+            found = within(SHORT_SECONDS, lambda: self._files.ls(folder, detail=True))
         except (FileNotFoundError, NotADirectoryError):
             return
         paths = {folder.strip("/"), ""}  # a folder may be among its own entries
@@ -57,39 +63,47 @@ class FsspecStore:
     def read(self, name: str, start: int = 0, stop: int | None = None) -> tuple[bytes, Version]:
         path = self._path(name)
         with self._errors(name):
-            found = self._files.info(path)
-            self._check_file(name, found)
+            found = self._file(name, path)
             size = self._size(name, found)
             end = size if stop is None else min(stop, size)
             if start == 0 and end == size:  # it may have been replaced by another size just now
-                data = self._files.cat_file(path)
+                data = within(call_seconds(size), lambda: self._files.cat_file(path))
+            elif end > start:
+                data = within(call_seconds(end - start), lambda: self._files.cat_file(path, start, end))
             else:
-                data = self._files.cat_file(path, start, end) if end > start else b""
+                data = b""
             return bytes(data), Version(_tag(found))
 
     def fetch(self, name: str, write: Callable[[memoryview], object]) -> None:
         path = self._path(name)
         with self._errors(name):
-            self._check_file(name, self._files.info(path))
-            file = self._files.open(path, "rb", block_size=BUFFER, cache_type="readahead")
-        with file:
-            while True:
-                with self._errors(name):
-                    piece = file.read(BUFFER)
-                if not piece:
-                    return
+            self._file(name, path)
+            begin = partial(self._files.open, path, "rb", block_size=BUFFER, cache_type="readahead")
+            file = within(SHORT_SECONDS, begin)
+        with ExitStack() as closing:
+            closing.callback(file.close)
+            while piece := self._next_piece(name, file, closing):
                 write(memoryview(piece))
+
+    def _next_piece(self, name: str, file: Any, closing: ExitStack) -> bytes:
+        with self._errors(name):
+            try:
+                piece: bytes = within(call_seconds(BUFFER), lambda: file.read(BUFFER))
+            except TimeoutError:
+                closing.pop_all()  # its thread still reads the file, and closing could wait for that
+                raise
+            return piece
 
     def put(self, name: str, data: Data) -> None:
         path = self._path(name)
         with self._errors(name):
-            self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
-            self._files.pipe_file(path, bytes(data))
+            within(SHORT_SECONDS, lambda: self._files.makedirs(path.rpartition("/")[0], exist_ok=True))
+            within(call_seconds(memoryview(data).nbytes), lambda: self._files.pipe_file(path, bytes(data)))
 
     def delete(self, names: Iterable[str]) -> None:
         for path in list(map(self._path, names)):
             with self._errors(path), suppress(FileNotFoundError):
-                self._files.rm_file(path)
+                within(SHORT_SECONDS, partial(self._files.rm_file, path))
 
     def create(self, name: str, data: Data) -> bool:
         raise StoreError(f"{self.url}/{check_name(name)}: {self._scheme} has no conditional writes")
@@ -106,9 +120,12 @@ class FsspecStore:
             raise StoreError(f"{self.url}/{name}: {self._scheme} shows no size of it")
         return int(found["size"])
 
-    def _check_file(self, name: str, found: dict[str, Any]) -> None:
+    def _file(self, name: str, path: str) -> dict[str, Any]:
+        """Return what the file system knows of a file."""
+        found: dict[str, Any] = within(SHORT_SECONDS, lambda: self._files.info(path))
         if found["type"] != "file":
             raise FileNotFoundError(name)
+        return found
 
     @contextmanager
     def _errors(self, name: str) -> Iterator[None]:
@@ -119,8 +136,13 @@ class FsspecStore:
             raise FileNotFoundError(f"{self.url}/{name}: there is no such object") from error
         except (ImportError, ValueError, PermissionError) as error:
             raise StoreError(f"{self.url}/{name}: {error}") from error
-        except OSError as error:
+        except (OSError, EOFError) as error:
             raise StoreBusyError(f"{self.url}/{name}: {error}") from error
+        except Exception as error:
+            if type(error).__module__ == "builtins":
+                raise
+            # the libraries of file systems have errors of their own for a connection that ended
+            raise StoreBusyError(f"{self.url}/{name}: {type(error).__name__}: {error}") from error
 
 
 def _tag(found: dict[str, Any]) -> str:

@@ -12,6 +12,8 @@ LEAST_RATE = 1 << 10
 """Bytes a second."""
 WINDOW_SECONDS = 60.0
 """The rate is that of at least so many seconds, so a short pause ends nothing."""
+CALL_RATE = 1 << 14
+"""Bytes a second of a call that shows none of its bytes before the last one has come."""
 
 
 class LeastRate:
@@ -30,6 +32,11 @@ class LeastRate:
             least = f"less than {LEAST_RATE} bytes a second are a store that does not answer"
             raise StoreBusyError(f"{self._what}: {self._bytes} bytes came in {seconds:.0f} s; {least}")
         self._begun, self._bytes = time.monotonic(), 0
+
+
+def call_seconds(size: int) -> float:
+    """Return how long a call may take that returns so many bytes at once."""
+    return WINDOW_SECONDS + size / CALL_RATE
 
 
 def gather(chunks: Iterator[Any], rate: LeastRate, least: int) -> list[memoryview]:

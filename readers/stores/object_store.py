@@ -5,23 +5,21 @@ from __future__ import annotations
 import os
 import re
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from readers.contract.errors import StoreBusyError, StoreError
 from readers.stores.least_rate import LeastRate, gather
-from readers.stores.store import RETRY_SECONDS, Data, Entry, Version, check_name
+from readers.stores.store import RETRY_SECONDS, SHORT_SECONDS, Data, Entry, Version, check_name
+from readers.stores.waiting import interruptible
 
 if TYPE_CHECKING:
     from obstore.store import RetryConfig
 
-T = TypeVar("T")
 SCHEMES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss")
 """The schemes of URLs that obstore opens."""
 LISTED = 1000
@@ -31,16 +29,12 @@ LIST_TRIES = 3
 MOST_TRIES = 10
 CONNECT_SECONDS, SILENT_SECONDS = 10.0, 60.0
 """The most seconds until there is a connection, and those that a server may be silent before a request has failed."""
-SHORT_SECONDS = 600
-"""The most seconds of an answer that is not an object: a part of a listing, the size of an object, a deletion."""
 LONG_SECONDS = 3600
 """The most seconds of an answer that is an object, or of an upload. `LEAST_RATE` ends a slow object sooner."""
 SLOWEST = 1 << 19
 """Bytes a second. The client counts the seconds of an upload as silence, so it gets this much longer for its size."""
 STEP = 64.0
 """Uploads wait for a multiple of so many seconds longer, because each number needs a client of its own."""
-SIGNALS_SEEN = 0.2
-"""Seconds after which a thread that waits for the client looks for signals that reached another thread."""
 PIECE = 1 << 20
 """The least bytes for which `fetch` waits together."""
 LEAST = 1
@@ -245,24 +239,6 @@ class ObjectStore:
             odd = isinstance(error, self._exceptions.InvalidPathError)
             hint = "; the client cannot name this object, so rename or delete it" if odd else _hint(str(error))
             raise kind(f"{self.url}/{name}: {_reason(error)}{hint}") from error
-
-
-def interruptible(call: Callable[[], T]) -> T:
-    """Return the result of a call of the client, which lets no signal through: so Ctrl-C ends the waiting, not it."""
-    if threading.current_thread() is not threading.main_thread():
-        return call()
-    result = Future[T]()
-
-    def run() -> None:
-        try:
-            result.set_result(call())
-        except BaseException as error:  # noqa: BLE001 - it is raised where the call is waited for
-            result.set_exception(error)
-
-    threading.Thread(target=run, daemon=True, name="store").start()
-    while not wait([result], SIGNALS_SEEN).done:
-        pass
-    return result.result()
 
 
 def _version(found: Any) -> Version:

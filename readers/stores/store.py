@@ -15,6 +15,8 @@ from readers.contract.errors import RequestError
 Data: TypeAlias = "bytes | bytearray | memoryview"
 RETRY_SECONDS = 180.0
 """No further try of a request begins so long after the first one. All that asks a store keeps to it."""
+SHORT_SECONDS = 600
+"""The most seconds of an answer that is not an object: a part of a listing, the size of an object, a deletion."""
 
 
 @dataclass(frozen=True)

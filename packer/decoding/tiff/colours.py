@@ -34,6 +34,8 @@ _COMPRESSIONS = {
     34925: "LZMA",
     50000: "Zstandard",
     50001: "WebP",
+    50002: "JPEG XL",
+    52546: "JPEG XL",
 }
 _OPAQUE_OR_NOT = (1, 2)
 MOST_CHANNELS = 1024
@@ -45,7 +47,9 @@ def check(tiff: Directory) -> None:
     compression, bits, samples = tiff.one(COMPRESSION), tiff.one(BITS), tiff.one(SAMPLES)
     _check_colours(tiff, samples)
     if compression not in UNPACKERS:
-        raise BadPair(f"is a TIFF compressed by {_COMPRESSIONS.get(compression, compression)}; {SAVE_AGAIN}")
+        raise BadPair(
+            f"is a TIFF compressed by {_COMPRESSIONS.get(compression, f'method {compression}')}; {SAVE_AGAIN}"
+        )
     if compression == JPEG and (bits != 8 or tiff.one(PHOTOMETRIC) == INDEXED or samples not in (1, 3)):
         raise BadPair(
             f"is a TIFF with JPEG and {samples} channels of {bits} bits; only gray and three colours of 8 can be packed"

@@ -135,5 +135,5 @@ def _forms(*fields: PlannedField) -> Iterator[str]:
     for field in fields:
         names = f" ({', '.join(field.bands)})" if field.bands and are_named else ""
         count = f"{counted(len(field.bands), 'band')}{names}" if field.bands else ""
-        dtype = f"{field.few_bits} bits" if field.few_bits else field.dtype and str(np.dtype(field.dtype))
+        dtype = counted(field.few_bits, "bit") if field.few_bits else field.dtype and str(np.dtype(field.dtype))
         yield " of ".join(filter(None, (count, dtype)))

@@ -20,7 +20,7 @@ from readers.contract.regular_files import open_raw
 HEAD = 1 << 16
 SUFFIXES = (".json", ".xml")
 _LISTS = (b'"images"', b'"annotations"', b'"categories"')
-_SPLIT = re.compile(r"(?<![a-zA-Z])(train|training|val|valid|validation|test)(?![a-zA-Z])")
+_SPLIT = re.compile(r"(?<![a-zA-Z])(train|training|val|valid|validation|test)(?![a-zA-Z])", re.IGNORECASE)
 OBJECTS = "instances"
 """The files of COCO with outlines begin with this word. Others have captions and keypoints."""
 
@@ -34,6 +34,8 @@ class FoundFiles(NamedTuple):
     """Files with objects that the template does not fit."""
     labels: tuple[tuple[str, str], ...] = ()
     """Templates of pairs of a picture and a label picture, which are there, too."""
+    splits: tuple[str, ...] = ()
+    """The splits that folders of pictures name and no template has."""
 
 
 def indexed_in(folder: FolderSource, files: RawFiles) -> FoundFiles | None:
@@ -60,16 +62,23 @@ def indexed_in(folder: FolderSource, files: RawFiles) -> FoundFiles | None:
     same = [path for path in named if formats[path] == formats[named[0]]]
     template, images = _templates(same, every)
     others = {*named, *refused} - files_of_many(template, named).keys()
-    return FoundFiles(template, images, tuple(sorted(others)), labels)
+    splits = () if images else tuple(sorted(_splits(path for path in every if is_picture(path))))
+    return FoundFiles(template, images, tuple(sorted(others)), labels, splits if len(splits) > 1 else ())
 
 
 def _templates(paths: list[str], every: list[str]) -> tuple[str, str | None]:
     """Return the template that fits these files and no others, or else the first of them, and that of the pictures."""
-    if len(paths) > 1 and (template := _of_splits(paths)) is not None:
-        images = _of_splits({f"{path.rpartition('/')[0]}/{{key}}".lstrip("/") for path in every if is_picture(path)})
-        if images is not None:
-            return template, images
-    return _starred(paths, every) or paths[0], None
+    folders = {path.rpartition("/")[0] for path in every if is_picture(path)}
+    images = _of_splits({f"{folder}/{{key}}".lstrip("/") for folder in folders})
+    if images and len(paths) > 1 and (template := _of_splits(paths)) is not None:
+        return template, images
+    return _starred(paths, every) or paths[0], images if len(folders) > 1 else None
+
+
+def _splits(pictures: Iterable[str]) -> set[str]:
+    """Return the splits that the folders of pictures name."""
+    found = (_SPLIT.search(path.rpartition("/")[0]) for path in pictures)
+    return {match[0] for match in found if match}
 
 
 def _of_splits(paths: Collection[str]) -> str | None:
