@@ -13,7 +13,6 @@ from packer.pairs.candidates import Candidates
 from packer.pairs.draw_splits import SplitDrawer, draw_splits
 from packer.pairs.files import RawFiles, find_files
 from packer.pairs.further import FoundFiles, lacking, take_further, with_further
-from packer.pairs.hints import no_common_key_hint
 from packer.pairs.join_files import Joined, NotPlainError, Row
 from packer.pairs.layouts import Layout
 from packer.pairs.pair import Pair
@@ -169,6 +168,8 @@ def _hint(files: RawFiles, found: Candidates, layout: Layout | None, rules: Pair
     if not found.pairs and has_pairs:
         return "; no image and label have all further fields"
     if not found.pairs:
+        from packer.pairs.hints import no_common_key_hint  # most folders need no words
+
         return f"; {no_common_key_hint(files.paths)}" if layout else "; no line names an image and its label"
     if not found.missing or rules.missing != ERROR:
         return ""

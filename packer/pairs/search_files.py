@@ -8,7 +8,6 @@ from packer.errors import InputError
 from packer.pairs.candidates import Candidates
 from packer.pairs.files import RawFiles
 from packer.pairs.given_layout import given_layout
-from packer.pairs.hints import unknown_layout_hints
 from packer.pairs.layouts import Layout, find_layouts
 from packer.pairs.list_lines import ListedPairs
 from packer.pairs.match import match_files
@@ -70,6 +69,8 @@ def _layout(raw: Path, files: RawFiles, rules: PairingRules) -> Layout:
             f"{raw}: fits several layouts; choose one with",
             [f"{layout.name}: --image '{layout.image.text}' --label '{layout.label.text}'" for layout in layouts],
         )
+    from packer.pairs.hints import unknown_layout_hints  # most folders need no words
+
     without = f"; if there are no labels, name the images: {IMAGES_EXAMPLE}" if rules.further else ""
     raise InputError(
         f"{raw}: fits no known layout (images/ + labels/, train/ + train_labels/, VOC, …); describe it with templates, "

@@ -14,11 +14,10 @@ from packer.config.effective import effective, from_python
 from packer.config.options import values_of
 from packer.errors import UsageError
 from packer.plan.field_choice import FieldChoice
-from packer.plan.row_search import RowSearch
+from packer.plan.row_search import RowSearch, pack_at
 from packer.publish.target import holds_pack
 from packer.recipe.source import Source
 from packer.sources.containers import container_of
-from packer.sources.pack import PackSource
 from packer.workers.pool import Pool
 from packer.workers.run import open_pool
 from readers.contract.tiles import Size
@@ -150,7 +149,7 @@ def request_of(raw: Input, out: str | PathLike[str], **options: Any) -> Request:
 
 def request_of_rows(settings: Settings, rows: Iterable[int]) -> Request:
     """Return the request of a build whose settings name a pack, for these rows of it alone."""
-    return Request.from_settings(settings, PackSource.at(Path(str(settings["from"]))).only(rows))
+    return Request.from_settings(settings, pack_at(Path(str(settings["from"]))).only(rows))
 
 
 def raw_or_source(given: Input) -> tuple[Path | None, Source | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from packer.config.config import Settings
 from packer.config.options import values_of
@@ -16,9 +16,11 @@ from packer.publish.target import holds_pack
 from packer.recipe.source import NO_AXIS, Source
 from packer.sources.container import Container, Names
 from packer.sources.containers import container_of
-from packer.sources.files.objects import ObjectsSource
-from packer.sources.pack import PackSource
 from readers.stores.open_store import url_of
+
+if TYPE_CHECKING:
+    from packer.sources.files.objects import ObjectsSource
+    from packer.sources.pack import PackSource
 
 PAIRING = ("lists", "pairs", "split", "split_by", "split_exact", "missing")
 """The options that decide how the files of a folder are paired, besides the templates of the fields."""
@@ -70,7 +72,7 @@ class RowSearch:
         pairing = _pairing(values, {name: template or None for name, template in files.items()}, fields, given)
         raw = settings.get("from", settings.get("raw")) if given is None else None
         url = url_of(raw)
-        objects = None if url is None else ObjectsSource.at(url)
+        objects = None if url is None else _objects_at(url)
         folder = None if raw is None else Path(str(raw))
         return cls(folder if objects is None else objects.raw, given, objects, pairing, files=rules, **values)
 
@@ -78,13 +80,26 @@ class RowSearch:
 def _open_from(path: Path, image: str) -> tuple[Source | None, Container | None]:
     """Open the pack or find the container that --from names; neither if it is a folder of files."""
     if holds_pack(path):
-        return PackSource.at(path), None
+        return pack_at(path), None
     container = container_of(path)
     if container is None and not path.is_dir():
         problem = "is a file of an unknown kind; expected a pack, a container of rows, or a folder"
         raise InputError(f"{path}: {problem if path.exists() else 'there is no such pack, container or folder'}")
     is_file_for_each_row = container is not None and container.kind == "npy" and "{key}" in image
     return None, None if is_file_for_each_row else container
+
+
+def pack_at(path: Path) -> PackSource:
+    """Open a pack whose rows are packed again."""
+    from packer.sources.pack import PackSource
+
+    return PackSource.at(path)
+
+
+def _objects_at(url: str) -> ObjectsSource:
+    from packer.sources.files.objects import ObjectsSource
+
+    return ObjectsSource.at(url)
 
 
 def _pairing(

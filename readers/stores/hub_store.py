@@ -16,7 +16,6 @@ from readers.contract.errors import RequestError, StoreBusyError, StoreError
 from readers.stores.least_rate import LeastRate
 from readers.stores.store import Data, Entry, Version, check_name
 
-SCHEME = "hf"
 ENDPOINT = "HF_ENDPOINT"
 """The variable that names another Hub."""
 TOKEN = "HF_TOKEN"

@@ -8,10 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from readers.contract.errors import RequestError
 from readers.stores.folder_store import FolderStore
-from readers.stores.fsspec_store import FsspecStore
-from readers.stores.hub_store import SCHEME, HubStore
-from readers.stores.object_store import SCHEMES, ObjectStore
-from readers.stores.store import Store
+from readers.stores.store import HUB, Store
 
 _FILE = "file"
 _CONTAINERS = ("abfs", "abfss")
@@ -38,7 +35,10 @@ def is_url(location: object) -> bool:
 
 
 def open_store(location: str | Path) -> Store:
-    """Return the store at a URL or in a folder. A URL with a user, a key or options in it is refused."""
+    """Return the store at a URL or in a folder. A URL with a user, a key or options in it is refused.
+
+    The client of a store is imported when it is opened: most packs are in folders.
+    """
     url = url_of(location)
     if url is None:
         return FolderStore(Path(location).absolute())
@@ -49,9 +49,15 @@ def open_store(location: str | Path) -> Store:
         raise RequestError(f"{shown}: the URL has a user, a key or options in it; set them in the environment")
     if parts.scheme == _FILE:
         return FolderStore(url.removeprefix("file://"))
-    if parts.scheme == SCHEME:
+    if parts.scheme == HUB:
+        from readers.stores.hub_store import HubStore
+
         return HubStore(url)
+    from readers.stores.object_store import SCHEMES, ObjectStore
+
     if parts.scheme not in SCHEMES:
+        from readers.stores.fsspec_store import FsspecStore
+
         return FsspecStore(url)
     names = unquote(parts.path).split("/")[1:]
     if not parts.netloc or any(name in ("", ".", "..") for name in names) or _CONTROL.search(unquote(url)):
