@@ -22,10 +22,10 @@ from packer.errors import (
 )
 
 if TYPE_CHECKING:
-    from packer.build import build_pack
-    from packer.build.commit import commit_pack
-    from packer.build.plan_files import plan_pack
-    from packer.build.share import build_part
+    from packer.building import build_pack
+    from packer.building.commit_plan import commit_pack
+    from packer.building.plan_build import plan_pack
+    from packer.building.plan_parts import build_part
     from packer.packs.diff import diff_pack
     from packer.packs.push import pull_pack, push_pack
     from packer.packs.repair import repair_pack
@@ -79,12 +79,12 @@ _FIELDS = "packer.pixels.field_options"
 _MODULES = {
     **dict.fromkeys(("ClassesField", "IdsField", "MultilabelField", "PictureField", "ValuesField"), _FIELDS),
     "Rows": "packer.sources.rows",
-    "build_pack": "packer.build",
-    "build_part": "packer.build.share",
-    "commit_pack": "packer.build.commit",
+    "build_pack": "packer.building",
+    "build_part": "packer.building.plan_parts",
+    "commit_pack": "packer.building.commit_plan",
     "diff_pack": "packer.packs.diff",
     "pack_stats": "packer.packs.stats",
-    "plan_pack": "packer.build.plan_files",
+    "plan_pack": "packer.building.plan_build",
     "probe_folder": "packer.probe.probe",
     "progress_bar": "packer.progress",
     "pull_pack": "packer.packs.push",

@@ -20,7 +20,7 @@ from unittest import mock
 from row_loaders import scene_of
 
 if TYPE_CHECKING:
-    from packer.build import Summary
+    from packer.building import Summary
     from packer.engines.connect import Connection
 
 FAULTS = "SEGPACK_TEST_FAULTS"
@@ -61,7 +61,7 @@ def build_rows(
     **options: Any,
 ) -> Summary:
     """Build the rows into `out`, with these faults from the plan on."""
-    from packer.build import build_from
+    from packer.building import build_from
     from packer.plan.request import request_of
     from packer.sources.rows import Rows
 

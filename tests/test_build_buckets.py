@@ -15,10 +15,10 @@ from drills.store_faults import drill
 from store_servers import credentials, new_url, server
 
 import packer.publish.bucket
-import packer.publish.claim
+import packer.publish.conditional_writes
 import packer.workers.run
 from packer import build_pack
-from packer.build.summary import Summary
+from packer.building.summary import Summary
 from packer.errors import BusyError, PinnedError, TargetError
 from packer.publish.pin import pin
 from packer.publish.target import REMARKS
@@ -136,7 +136,7 @@ def test_a_client_that_keeps_the_bytes_of_a_failed_upload_hides_no_error(
 
     usual = store.put
     monkeypatch.setattr(store, "put", put)
-    monkeypatch.setattr(packer.publish.claim, "PAUSE", 0)
+    monkeypatch.setattr(packer.publish.conditional_writes, "PAUSE", 0)
     with pytest.raises(BusyError, match=r"shards/.*: no answer"):
         build(raw_folder.path, tmp_path / "scratch")
     assert kept

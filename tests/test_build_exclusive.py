@@ -15,12 +15,12 @@ from conftest import HANG
 from drills.made_stores import IGNORED, LATE, FaultyStore, MemoryStore
 from store_servers import credentials, new_url, proxy, server
 
-import packer.publish.claim
+import packer.publish.conditional_writes
 from packer.errors import BusyError, TargetError
 from packer.publish import lock_object
-from packer.publish.claim import answered, created
+from packer.publish.conditional_writes import answered, created
+from packer.publish.local_mirror import sizes_of_pack
 from packer.publish.lock_object import LOCKS, exclusive
-from packer.publish.shadow import sizes_of_pack
 from packer.publish.store_probe import PREFIX, fault_of_conditions
 from readers.contract.errors import StoreBusyError, StoreError
 from readers.contract.leftovers import MAX_AGE
@@ -46,7 +46,7 @@ class ReadOnly(MemoryStore):
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packer.publish.claim, "PAUSE", 0)
+    monkeypatch.setattr(packer.publish.conditional_writes, "PAUSE", 0)
 
 
 def test_stores_that_keep_conditions_pass_and_stay_clean(tmp_path: Path) -> None:
@@ -89,8 +89,8 @@ def test_a_store_that_never_answers_is_not_asked_for_ever(monkeypatch: pytest.Mo
 
     store = MemoryStore()
     monkeypatch.setattr(store, "create", silent)
-    for seconds, tries in ((1000.0, packer.publish.claim.TRIES), (-1.0, 1)):
-        monkeypatch.setattr(packer.publish.claim, "RETRY_SECONDS", seconds)
+    for seconds, tries in ((1000.0, packer.publish.conditional_writes.TRIES), (-1.0, 1)):
+        monkeypatch.setattr(packer.publish.conditional_writes, "RETRY_SECONDS", seconds)
         calls.clear()
         with pytest.raises(StoreBusyError):
             answered(silent)

@@ -20,7 +20,7 @@ from golden import (
     volumes_request,
 )
 
-from packer.build import build
+from packer.building import build
 from packer.plan.make_plan import make_plan
 from packer.workers.run import open_pool
 from readers import open_dataset

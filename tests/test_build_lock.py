@@ -17,7 +17,7 @@ import pytest
 from conftest import HANG, RawFolder, ended, pack, run
 
 import packer.workers.run
-from packer.build.whole import build_from
+from packer.building.run_build import build_from
 from packer.errors import BusyError, TargetError
 from packer.plan.request import request_of
 from packer.publish.lock import NAME, locked

@@ -29,8 +29,8 @@ from test_build_lock import holder
 
 import packer.workers.run
 from packer import Rows, VersionsError, build_pack, build_part, commit_pack, plan_pack
-from packer.build.share import Part
-from packer.build.whole import build_from
+from packer.building.plan_parts import Part
+from packer.building.run_build import build_from
 from packer.errors import LostFileError, TooManyRejectsError, UsageError
 from packer.plan.request import request_of
 from packer.publish.target import TICKETS, make_target, prepare_target
@@ -283,7 +283,7 @@ def test_a_part_is_killed_in_the_middle_of_a_shard(plan: Path, whole: Path, tmp_
 
 
 @pytest.mark.parametrize(
-    ("module", "function"), [("packer.publish.generation", "make_current"), ("packer.build.finish", "keep_settings")]
+    ("module", "function"), [("packer.publish.generation", "make_current"), ("packer.building.finish", "keep_settings")]
 )
 def test_a_commit_is_killed_and_started_again(
     plan: Path, whole: Path, tmp_path: Path, module: str, function: str

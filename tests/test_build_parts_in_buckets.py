@@ -17,14 +17,14 @@ from drills.published import same
 from store_servers import credentials, new_url, server
 from test_build_parts import good, kill_in
 
-import packer.build.commit
+import packer.building.commit_plan
 import packer.publish.bucket
-import packer.publish.outbox
+import packer.publish.upload
 import packer.workers.run
 from packer import build_part, commit_pack
-from packer.build.commit import missing_parts
-from packer.build.share import PartSummary
-from packer.build.summary import Summary
+from packer.building.commit_plan import missing_parts
+from packer.building.plan_parts import PartSummary
+from packer.building.summary import Summary
 from packer.errors import BusyError, PartsError, TargetError
 from packer.publish.generation import current_manifest
 from packer.publish.target import REMARKS, TICKETS
@@ -79,7 +79,7 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Dying:
 
 
 def use(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (packer.build.commit, packer.publish.bucket, packer.publish.outbox):
+    for module in (packer.building.commit_plan, packer.publish.bucket, packer.publish.upload):
         monkeypatch.setattr(module, "open_store", lambda url: store)
 
 
@@ -217,7 +217,7 @@ def test_faults_of_the_store(plan: Path, whole: Path, tmp_path: Path, monkeypatc
     plain = MemoryStore()
     store = FaultyStore(plain, random.Random(1), 0.1)
     use(store, monkeypatch)
-    monkeypatch.setattr("packer.publish.claim.PAUSE", 0)
+    monkeypatch.setattr("packer.publish.conditional_writes.PAUSE", 0)
     steps: list[Callable[[], object]] = [
         lambda: build_part(plan, "1/2", URL),
         lambda: build_part(plan, "2/2", URL),
@@ -325,7 +325,7 @@ def test_the_commands(plan: Path, whole: Path, tmp_path: Path, monkeypatch: pyte
     url, scratch = new_url(), ("--scratch", tmp_path / "scratch")
     (tmp_path / "scratch").mkdir()
     part = ("build", "--quiet", "--workers", 1, "--plan", plan, "--part", "1/2", *scratch, url)
-    kill_in("packer.publish.outbox", "created", 7, *part)
+    kill_in("packer.publish.upload", "created", 7, *part)
     assert list((tmp_path / "scratch").iterdir())
     assert run("commit", "--plan", plan, url).exit_code == 1
     done = good(*part)

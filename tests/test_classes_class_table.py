@@ -453,7 +453,7 @@ def test_classes_that_the_manifest_cannot_hold_are_refused_before_anything_is_pa
     table = tmp_path / "long_names.json"
     names = [f"{number:03d}{'x' * 9_000}" for number in range(1000)]
     table.write_text(json.dumps([{"name": name, "values": [value]} for value, name in enumerate(names)]))
-    with mock.patch("packer.build.whole.build", side_effect=AssertionError("packed")):
+    with mock.patch("packer.building.run_build.build", side_effect=AssertionError("packed")):
         done = run("build", "--classes", table, "--labels", "index", raw, tmp_path / "out")
     assert done.exit_code == 2
     assert "1000 classes would need up to 17 MiB in the manifest, which may have 16" in done.stderr

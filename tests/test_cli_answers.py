@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 from conftest import RawFolder, make_raw, pack, run, write_png
 
-import packer.build
+import packer.building
 from packer.cli import main
 from packer.errors import BusyError
 from packer.signals import StoppedError
@@ -120,7 +120,7 @@ def test_signals_and_the_machine(
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(packer.build, "build_from", fail)
+    monkeypatch.setattr(packer.building, "build_from", fail)
     answer(run("build", "--json", "--quiet", raw.path, tmp_path / "new"), code)
 
 
@@ -128,7 +128,7 @@ def test_a_mistake_of_ours_has_an_answer_and_a_traceback(raw: RawFolder, monkeyp
     def fail(*_: object, **__: object) -> Callable[[], None]:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr(packer.build, "build_from", fail)
+    monkeypatch.setattr(packer.building, "build_from", fail)
     done = CliRunner().invoke(main, ["build", "--json", str(raw.path), str(raw.path) + "-new"])
     assert isinstance(done.exception, ZeroDivisionError)
     assert json.loads(done.stdout)["error"] == "ZeroDivisionError: oops"

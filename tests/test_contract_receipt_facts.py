@@ -77,7 +77,7 @@ def test_a_build_holds_the_rows_of_one_receipt(tmp_path: Path, monkeypatch: pyte
 
     raw = make_raw(tmp_path / "raw", {"train": 60}, height=8, width=8).path
     before = rows_alive()
-    monkeypatch.setattr("packer.build.finish.commit", spy)
+    monkeypatch.setattr("packer.building.finish.commit", spy)
     pack(raw, tmp_path / "out", "--shard-size", "2KB")
     manifest = Manifest.load(tmp_path / "out")
     assert manifest.shards > 6

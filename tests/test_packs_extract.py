@@ -17,7 +17,7 @@ from conftest import RawFolder, run, write_png
 from packer import TargetError, UsageError, build_pack
 from packer.packs.extract import extract_rows
 from packer.packs.generations import receipt_paths
-from packer.packs.row_files import file_name
+from packer.packs.write_rows import file_name
 from packer.sources.rows import Rows
 from readers import open_dataset
 from readers.contract.bits import pack_bits

@@ -205,7 +205,7 @@ def test_the_exit_code_in_the_metrics_is_that_of_the_process(
     def fail(*arguments: object, **options: object) -> None:
         raise error
 
-    monkeypatch.setattr("packer.build.build_from", fail)
+    monkeypatch.setattr("packer.building.build_from", fail)
     metrics = tmp_path / "packer.prom"
     assert run("build", "--quiet", "--metrics-file", metrics, night.path, tmp_path / "out").exit_code == code
     assert values(metrics)["packer_exit_code"] == code

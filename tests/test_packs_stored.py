@@ -15,11 +15,11 @@ from conftest import SMALL_SHARDS, RawFolder, make_raw, pack, run, write_png
 from drills.made_stores import FaultyStore, MemoryStore
 from store_servers import credentials, new_url, server
 
-import packer.build.plan_files
+import packer.building.plan_build
 import packer.packs.garbage
 import packer.packs.generations
 import packer.packs.stored
-import packer.publish.shadow
+import packer.publish.local_mirror
 from packer import plan_pack
 from packer.errors import BusyError, PinnedError, TargetError, UsageError
 from packer.packs.diff import diff_pack
@@ -62,7 +62,7 @@ def out(two_nights: Path, tmp_path: Path) -> Path:
 
 def use(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every URL name this store."""
-    for module in (packer.build.plan_files, packer.packs.generations, packer.packs.stage, packer.packs.stored):
+    for module in (packer.building.plan_build, packer.packs.generations, packer.packs.stage, packer.packs.stored):
         monkeypatch.setattr(module, "open_store", lambda url: store)
 
 
@@ -131,7 +131,7 @@ def test_damage_is_named_as_in_a_folder(out: Path, monkeypatch: pytest.MonkeyPat
 def test_few_shards_are_on_this_machine_at_once(out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stored(out, monkeypatch)
     used: list[int] = []
-    real = packer.publish.shadow.as_hole
+    real = packer.publish.local_mirror.as_hole
 
     def as_hole(path: Path, size: int) -> None:
         used.append(sum(each.stat().st_blocks for each in path.parent.iterdir()) * 512)
@@ -149,7 +149,7 @@ def test_few_shards_are_on_this_machine_at_once(out: Path, tmp_path: Path, monke
 def test_faults_of_a_store_do_not_count_as_damage(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = faulty(stored(out, monkeypatch))
     use(store, monkeypatch)
-    monkeypatch.setattr("packer.publish.claim.PAUSE", 0)
+    monkeypatch.setattr("packer.publish.conditional_writes.PAUSE", 0)
     assert verify_pack(URL, workers=2) == []
     assert store.faults
 
@@ -227,7 +227,7 @@ def test_gc_of_a_bucket_stops_if_somebody_publishes(out: Path, monkeypatch: pyte
 
 def test_a_copy_of_a_bucket_is_staged(out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr("packer.publish.claim.PAUSE", 0)
+    monkeypatch.setattr("packer.publish.conditional_writes.PAUSE", 0)
     plain = stored(out, monkeypatch)
     use(faulty(plain), monkeypatch)
     staged = stage_pack(URL, tmp_path / "disk")

@@ -7,7 +7,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -82,6 +82,7 @@ def test_photographs_are_equal_with_and_without_the_kernel(
     assert np.array_equal(ours, theirs)
 
 
+@settings(suppress_health_check=[HealthCheck.filter_too_much])
 @given(st.data())
 def test_opencv_is_used_only_where_it_is_exact(data: st.DataObject) -> None:
     height, width = data.draw(st.integers(1, 120)), data.draw(st.integers(1, 120))

@@ -12,7 +12,7 @@ from plain_geometry import area
 
 from packer.pixels.choices import FITS, INTERPOLATIONS
 from packer.pixels.class_lookup import IGNORE
-from packer.pixels.nearest import nearest_source
+from packer.pixels.nearest_lines import nearest_source
 from packer.pixels.resize import Geometry
 
 SIDES = st.integers(1, 40)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from packer.pixels.area import area_mean
 from packer.pixels.choices import INTERPOLATIONS
-from packer.pixels.nearest import store_nearest
+from packer.pixels.nearest_lines import store_nearest
 from packer.pixels.resize import Geometry
 from packer.pixels.stored_picture import store_picture
 from packer.pixels.valid_mean import is_valid, store_valid_mean

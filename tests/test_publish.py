@@ -16,9 +16,9 @@ from any_pack import FIELDS, write_any_pack
 from conftest import HANG
 from drills.made_stores import FaultyStore, MemoryStore
 
-import packer.publish.claim
+import packer.publish.conditional_writes
 from packer.errors import BusyError, PinnedError
-from packer.publish.claim import created, replaced
+from packer.publish.conditional_writes import created, replaced
 from packer.publish.generation import Current, current_manifest, make_current, read_current, restore_manifest
 from packer.publish.history import HISTORY, kept_numbers, read_history
 from packer.publish.pin import check_pin, is_pinned, pin, unpin
@@ -40,7 +40,7 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Manifest:
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packer.publish.claim, "PAUSE", 0)
+    monkeypatch.setattr(packer.publish.conditional_writes, "PAUSE", 0)
 
 
 @pytest.fixture(params=["folder", "memory"])

@@ -20,7 +20,7 @@ from drills.published import same
 from numpy.typing import NDArray
 
 from packer import ValuesField, build_pack, diff_pack, repair_pack
-from packer.build import Summary, build
+from packer.building import Summary, build
 from packer.config.effective import from_python
 from packer.decoding.file_types import read_header
 from packer.errors import InputError, RejectedError, UsageError

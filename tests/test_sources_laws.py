@@ -16,7 +16,7 @@ import pytest
 from drills.published import same
 from stored_scenes import KINDS, Kind, Scenes, scenes_of
 
-from packer.build import Summary, build
+from packer.building import Summary, build
 from packer.errors import InputError, LostFileError, RejectedError, TooManyRejectsError
 from packer.plan import request as requests
 from packer.plan.make_plan import make_plan

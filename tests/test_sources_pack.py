@@ -13,7 +13,7 @@ import pytest
 from conftest import RawFolder, make_raw, make_varied_raw, pack, write_png
 from drills.published import same
 
-from packer.build import Summary, build
+from packer.building import Summary, build
 from packer.errors import InputError, RejectedError, UsageError
 from packer.packs.diff import difference
 from packer.packs.garbage import delete_garbage

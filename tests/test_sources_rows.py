@@ -18,9 +18,9 @@ from row_loaders import CLASSES, HEIGHT, WIDTH, Changed, Hostile, OneBuffer, Unl
 
 import packer.workers.run
 from packer import InputError, RejectedError, Rows, UsageError, build_pack, diff_pack, verify_pack
-from packer.build import Summary
+from packer.building import Summary
 from packer.errors import EngineError
-from packer.sources import functions
+from packer.sources import portable_functions as functions
 from packer.workers.in_process import InProcess
 from readers import open_dataset
 
@@ -475,7 +475,10 @@ def test_functions_that_cannot_be_opened_in_a_worker_end_the_build_with_words() 
     facts = {"size": None, "scales": False, "fields": ("image", "label")}
     missing = Rows.from_json({"functions": functions.to_text((scene_of, None, None)), **facts})
     assert missing.load(next(rows.rows())).bad is None
-    named, pickled = functions.to_text((scene_of, None, None)), functions.to_text((partial(scene_of), None, None))
+    named, pickled = (
+        functions.to_text((scene_of, None, None)),
+        functions.to_text((partial(scene_of), None, None)),
+    )
     for broken in (named.replace("scene_of", "no_scene"), pickled.replace("A", "B", 3)):
         with pytest.raises(EngineError, match="load cannot be opened in a worker process"):
             Rows.from_json({"functions": broken, **facts}).load(next(rows.rows()))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from program import REPO, parser
 from scenes.pictures import CLASS_TABLE, write_class_table
 
-from packer.build import build
+from packer.building import build
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Request, request_of
 from packer.sources.container import Names

@@ -16,7 +16,7 @@ from packer.cli.part import BuildCommand, refuse_without_plan
 from packer.cli.progress import shown
 
 if TYPE_CHECKING:
-    from packer.build import Summary
+    from packer.building import Summary
     from packer.config.config import Settings
     from packer.plan.plan import Plan
 
@@ -60,7 +60,7 @@ def build_command(ctx: click.Context, /, **options: Any) -> None:
     """
     refuse_without_plan(options)
     with loading(workers=True):
-        from packer.build import build_from
+        from packer.building import build_from
         from packer.cli.build_text import plan_notes, size_notes, summary_json, summary_text
         from packer.cli.metrics import measured
         from packer.plan.request import Request
@@ -99,7 +99,7 @@ def build_command(ctx: click.Context, /, **options: Any) -> None:
 
 def _show_plan(settings: Settings) -> None:
     with loading():
-        from packer.build.plan_files import reusable
+        from packer.building.plan_build import reusable
         from packer.cli.build_text import plan_json, plan_text
         from packer.plan.make_plan import make_plan
         from packer.plan.request import Request

@@ -18,7 +18,7 @@ from readers.contract.fields import RAW
 from readers.contract.tiles import size_text
 
 if TYPE_CHECKING:
-    from packer.build import Summary
+    from packer.building import Summary
     from packer.plan.plan import Plan
 
 MOST_NAMED = 20

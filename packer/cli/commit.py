@@ -57,7 +57,7 @@ def commit_command(
       done
     """
     with loading():
-        from packer.build.commit import commit_pack, missing_parts
+        from packer.building.commit_plan import commit_pack, missing_parts
         from packer.cli.build_text import summary_json, summary_text
         from readers.stores.open_store import open_store
     LOG.form = log_format

@@ -18,7 +18,7 @@ from packer.publish.atomic import target_errors, write_atomic
 from readers.contract.atomic import partial
 
 if TYPE_CHECKING:
-    from packer.build import Summary
+    from packer.building import Summary
 
 LAST_SUCCESS = "packer_last_success_timestamp_seconds"
 HELP = {

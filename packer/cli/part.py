@@ -18,7 +18,7 @@ from packer.config.options import LOG_FORMATS
 from packer.errors import UsageError, counted
 
 if TYPE_CHECKING:
-    from packer.build.share import PartSummary
+    from packer.building.plan_parts import PartSummary
 
 PLAN = "--plan"
 
@@ -66,7 +66,7 @@ def part_command(
 ) -> None:
     """Build a part of a plan. The help of packer build has these options."""
     with loading(workers=True):
-        from packer.build.share import build_part
+        from packer.building.plan_parts import build_part
     LOG.form, STDOUT.json = log_format, as_json
     summary = build_part(
         plan,

@@ -38,7 +38,7 @@ def plan_command(ctx: click.Context, /, **options: Any) -> None:
       packer commit --plan plan/ out/
     """
     with loading(workers=True):
-        from packer.build.plan_files import plan_from
+        from packer.building.plan_build import plan_from
         from packer.cli.build_text import plan_json, plan_notes, plan_text
         from packer.plan.request import Request
     settings: Settings = ctx.meta[SETTINGS]

@@ -19,7 +19,7 @@ from packer.packs.hub_commits import HubCommits
 from packer.packs.verify import contradictions
 from packer.progress import Advance
 from packer.publish.atomic import target_errors
-from packer.publish.claim import answered
+from packer.publish.conditional_writes import answered
 from packer.publish.direct_file import DirectFile
 from packer.publish.free_space import SHARD_SLACK, check_free_space
 from readers.contract.atomic import move_into_place, partial, sync_folder

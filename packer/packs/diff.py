@@ -18,7 +18,7 @@ from packer.plan.make_plan import make_plan
 from packer.plan.plan import Plan
 from packer.plan.request import Input, Request, raw_or_source
 from packer.publish.bucket import with_stamps
-from packer.publish.shadow import Entries
+from packer.publish.local_mirror import Entries
 from readers.contract.errors import DamagedError
 from readers.contract.manifest import SHARDS, Manifest
 from readers.contract.receipt import SUFFIX, Receipt

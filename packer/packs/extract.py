@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from packer.errors import TargetError, UsageError, first_of
-from packer.packs.row_files import COLOUR_BANDS, class_lines, row_files
+from packer.packs.write_rows import COLOUR_BANDS, class_lines, row_files
 from packer.progress import Advance, Progress, no_progress
 from packer.publish.atomic import target_errors
 from readers.contract.atomic import partial, sync_folder

@@ -14,7 +14,7 @@ from pathlib import Path
 from packer.errors import BusyError
 from packer.packs.generations import MANIFEST_NAME, list_generations, receipt_paths
 from packer.packs.stored import generations, seen
-from packer.publish.claim import answered
+from packer.publish.conditional_writes import answered
 from packer.publish.generation import read_current
 from packer.publish.history import DEFAULT_KEEP, read_history
 from packer.publish.lock import locked

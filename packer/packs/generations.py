@@ -15,11 +15,11 @@ from packer.packs.stored import generations, manifest_at, seen
 from packer.publish.atomic import store_errors
 from packer.publish.generation import current_manifest, make_current, read_current
 from packer.publish.history import kept_numbers
+from packer.publish.local_mirror import open_shadow, show_shards
 from packer.publish.lock import locked
 from packer.publish.lock_object import exclusive
 from packer.publish.pin import pin, unpin
 from packer.publish.recipe_changes import recipe_changes
-from packer.publish.shadow import open_shadow, show_shards
 from packer.publish.target import is_ours, tidy
 from packer.shards.receipt_on_disk import whole_shard
 from readers.contract.errors import DamagedError, ReadError

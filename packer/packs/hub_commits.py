@@ -17,7 +17,7 @@ from threading import Lock
 from typing import Any
 
 from packer.errors import BusyError, TargetError
-from packer.publish.claim import answered
+from packer.publish.conditional_writes import answered
 from readers.contract.errors import StoreBusyError, StoreError
 from readers.stores.hub_store import DATASET, HubStore
 from readers.stores.store import Data, Version

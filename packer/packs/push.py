@@ -18,10 +18,10 @@ from packer.packs.hub_commits import HubCommits
 from packer.progress import Progress, no_progress
 from packer.publish.atomic import store_errors
 from packer.publish.generation import make_current, read_current
+from packer.publish.local_mirror import sizes_of_pack
 from packer.publish.lock import locked
 from packer.publish.lock_object import exclusive
 from packer.publish.pin import check_pin
-from packer.publish.shadow import sizes_of_pack
 from packer.publish.target import make_target, prepare_target, tidy
 from readers.contract.errors import DamagedError, NoPackError
 from readers.contract.manifest import MANIFEST, Manifest

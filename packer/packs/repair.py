@@ -9,7 +9,7 @@ from functools import partial
 from os import PathLike
 from pathlib import Path
 
-from packer.build import Summary, build, built_here, lock_if_there
+from packer.building import Summary, build, built_here, lock_if_there
 from packer.config.config import Settings, read_config
 from packer.config.effective import from_python
 from packer.config.last_build import last_settings

@@ -16,8 +16,8 @@ from packer.packs.staged_copies import check_target, copy_folder, generations_in
 from packer.progress import Progress, no_progress
 from packer.publish.atomic import store_errors
 from packer.publish.generation import publish, read_current
+from packer.publish.local_mirror import sizes_of_pack
 from packer.publish.lock import locked
-from packer.publish.shadow import sizes_of_pack
 from packer.publish.target import make_target, prepare_target, tidy
 from readers.contract.errors import ReadError
 from readers.contract.manifest import Manifest, generation_path, is_pack

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from packer.publish.atomic import store_errors
 from packer.publish.history import HISTORY
+from packer.publish.local_mirror import Entries, Wanted, open_shadow
 from packer.publish.pin import PIN
-from packer.publish.shadow import Entries, Wanted, open_shadow
 from readers.contract.manifest import GENERATIONS, SHARDS, Manifest
 from readers.stores.cache import read_manifest
 from readers.stores.open_store import open_store, url_of

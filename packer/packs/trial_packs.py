@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from packer.build import build_from
+from packer.building import build_from
 from packer.config.config import Settings
 from packer.config.effective import effective, from_python
 from packer.plan.make_plan import make_plan

@@ -12,9 +12,9 @@ from pathlib import Path
 from packer.packs.stored import seen
 from packer.packs.verify import Damage, verify
 from packer.progress import Progress
-from packer.publish.claim import answered
+from packer.publish.conditional_writes import answered
 from packer.publish.free_space import check_free_space
-from packer.publish.shadow import as_hole, named
+from packer.publish.local_mirror import as_hole, named
 from readers.contract.errors import DamagedError, StoreBusyError
 from readers.contract.manifest import Manifest
 from readers.contract.receipt import SUFFIX

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from packer.pixels.area import RULE, area_mean, split_planes
 from packer.pixels.choices import NATIVE, TILE
 from packer.pixels.class_lookup import IGNORE
-from packer.pixels.nearest import Lines, nearest_source, stored_lines
+from packer.pixels.nearest_lines import Lines, nearest_source, stored_lines
 from packer.pixels.placement import Part, Placement, scaled_size
 from readers.contract.tiles import Origin, Size, tile_starts
 

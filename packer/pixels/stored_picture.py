@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.pixels.area import area_mean
-from packer.pixels.nearest import store_nearest
+from packer.pixels.nearest_lines import store_nearest
 from packer.pixels.placement import Placement
 from readers.contract.tiles import Size
 

@@ -13,7 +13,7 @@ from packer.errors import UsageError
 from packer.plan.expected import Expected
 from packer.plan.request import Judgement, Running
 from packer.publish.generation import current_manifest
-from packer.publish.shadow import receipts_of
+from packer.publish.local_mirror import receipts_of
 from packer.publish.ticket import Ticket, folder_of, tickets_among
 from packer.recipe.plan_folder import PLAN, PlanFolder
 from packer.shards.receipt_on_disk import whole_shard

@@ -27,8 +27,8 @@ from packer.probe.guess_labels import LabelReading, read_by_table, read_without_
 from packer.probe.image_settings import image_doubts
 from packer.probe.label_pixels import known_share
 from packer.probe.match_presets import PresetMatch, matching_presets
+from packer.probe.other_pairs import rival_questions
 from packer.probe.request import ProbeRequest
-from packer.probe.rivals import rival_questions
 from packer.probe.survey import LabelSurvey, Survey, survey_pairs
 from packer.probe.trial import Trial, try_settings
 from packer.probe.volumes import NIFTI, nifti_pairs, nifti_volumes, volume_doubts, with_volumes

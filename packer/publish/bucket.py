@@ -12,10 +12,7 @@ from pathlib import Path
 
 from packer.publish.atomic import store_errors
 from packer.publish.generation import Current, read_current
-from packer.publish.lock_object import exclusive
-from packer.publish.outbox import Outbox, names_of
-from packer.publish.pin import check_pin
-from packer.publish.shadow import (
+from packer.publish.local_mirror import (
     STAMP,
     Entries,
     Wanted,
@@ -27,7 +24,10 @@ from packer.publish.shadow import (
     receipts_of,
     stems_with_stamps,
 )
+from packer.publish.lock_object import exclusive
+from packer.publish.pin import check_pin
 from packer.publish.target import STAMPS
+from packer.publish.upload import Outbox, names_of
 from readers.contract.receipt import Receipt
 from readers.stores.open_store import open_store
 from readers.stores.store import Store

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from packer.errors import BusyError
 from packer.publish.atomic import store_errors
-from packer.publish.claim import created, replaced
+from packer.publish.conditional_writes import created, replaced
 from packer.publish.history import kept_numbers, read_history, record_change
 from packer.publish.next_manifest import next_manifest
 from packer.publish.pin import check_pin

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from threading import Event, Thread
 
 from packer.errors import BusyError, TargetError
-from packer.publish.claim import answered
+from packer.publish.conditional_writes import answered
 from packer.publish.store_probe import fault_of_conditions
 from readers.contract.errors import StoreError
 from readers.contract.json_entry import loads

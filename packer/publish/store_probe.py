@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import partial
 from threading import Barrier
 
-from packer.publish.claim import answered, created, replaced
+from packer.publish.conditional_writes import answered, created, replaced
 from readers.contract.errors import StoreBusyError, StoreError
 from readers.stores.store import Store
 

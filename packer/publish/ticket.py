@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from packer.publish.atomic import store_errors
-from packer.publish.claim import answered
+from packer.publish.conditional_writes import answered
 from packer.publish.target import TICKETS
 from readers.contract.errors import DamagedError
 from readers.stores.folder_store import store_of

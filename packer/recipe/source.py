@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from packer.decoding.header import Header, Picture
 from packer.errors import BadPair, InputError, LostFile, Problem, UsageError
-from packer.pixels.nearest import StoredLines
+from packer.pixels.nearest_lines import StoredLines
 from packer.recipe.row_ref import RowRef
 from readers.contract.classes import ClassTable
 from readers.contract.fields import Field

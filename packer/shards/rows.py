@@ -22,7 +22,7 @@ from packer.decoding.tiff.picture import SIGNATURES as TIFF
 from packer.errors import BadPair, LostFile, LostFileError
 from packer.pixels.encode import EQUAL, encode, psnr
 from packer.pixels.image_hash import image_hash
-from packer.pixels.nearest import stored_lines
+from packer.pixels.nearest_lines import stored_lines
 from packer.pixels.number_rules import ValueRules
 from packer.recipe.field_rule import FieldRule
 from packer.recipe.piece import Piece

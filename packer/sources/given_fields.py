@@ -10,7 +10,7 @@ from blake3 import blake3
 
 from packer.errors import BadPair
 from packer.recipe.source import Data
-from packer.sources.functions import plain
+from packer.sources.portable_functions import plain
 
 IMAGE, LABEL = "image", "label"
 FIELDS = (IMAGE, LABEL)

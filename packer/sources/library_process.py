@@ -18,7 +18,7 @@ from subprocess import DEVNULL, PIPE, Popen
 from typing import Any, Protocol
 
 from packer.errors import BadPair, EngineError
-from packer.sources.functions import words_of
+from packer.sources.portable_functions import words_of
 
 CPU_SECONDS = 60
 """The most seconds of CPU time from one answer to the next. A library that walks in circles would use more."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from packer.errors import InputError, UsageError
 from packer.sources.file_states import elsewhere
-from packer.sources.functions import FUNCTIONS, is_named
+from packer.sources.portable_functions import FUNCTIONS, is_named
 from readers.stores.open_store import url_of
 
 PATHS = ("raw", "root", "path")

@@ -7,7 +7,7 @@ import json
 from packer.recipe.source import Source
 from packer.sources.containers import CONTAINERS, source_class
 from packer.sources.files.folder import FolderSource
-from packer.sources.functions import FUNCTIONS
+from packer.sources.portable_functions import FUNCTIONS
 
 KINDS = {
     "nifti volumes": "volumes.nifti_whole.NiftiVolumes",

@@ -12,8 +12,8 @@ from packer.decoding.raw_file import naming
 from packer.errors import BadPair, UsageError
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Data
-from packer.sources.functions import ONE_AT_A_TIME, call, from_text, plain, to_text
 from packer.sources.given_fields import take_fields
+from packer.sources.portable_functions import ONE_AT_A_TIME, call, from_text, plain, to_text
 from packer.sources.row_keys import given_key, name_of
 from readers.contract.tiles import Size
 

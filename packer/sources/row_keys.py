@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from packer.errors import InputError, Problem, UsageError
 from packer.recipe.row_ref import RowRef
-from packer.sources.functions import plain
+from packer.sources.portable_functions import plain
 from readers.contract.manifest import ALL
 
 Key: TypeAlias = "str | tuple[str, str]"

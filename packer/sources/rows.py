@@ -23,8 +23,8 @@ from packer.decoding.raw_file import naming
 from packer.errors import BadPair
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import UNKNOWN, Data, Heads, Loaded, Source
-from packer.sources.functions import FUNCTIONS
 from packer.sources.given_fields import FIELDS, LABEL, identity
+from packer.sources.portable_functions import FUNCTIONS
 from packer.sources.row_functions import RowFunctions, size_of
 from packer.sources.row_keys import Key, Lacking, Without, name_of, split_and_key
 from readers.contract.tiles import Size

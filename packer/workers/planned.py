@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from pathlib import Path
 
 from packer.errors import InputError
-from packer.publish.outbox import Outbox, open_outbox
+from packer.publish.upload import Outbox, open_outbox
 from packer.recipe.plan_folder import PLAN, PlanFolder
 from packer.shards.versions import version_refusal
 from packer.sources.portable import check_portable, moved, path_of

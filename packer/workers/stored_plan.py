@@ -8,9 +8,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from packer.publish.outbox import Outbox
-from packer.publish.shadow import private_scratch
+from packer.publish.local_mirror import private_scratch
 from packer.publish.target import PLANS
+from packer.publish.upload import Outbox
 from packer.recipe.plan_folder import PLAN, SHARDS, PlanFolder
 from packer.workers.planned import PlannedShards, open_out
 from packer.workers.pool import Pool

@@ -79,7 +79,7 @@ class Store(Protocol):
         """Write an object if none has this name, and return whether it was written.
 
         False is not proof: a reply may be lost, and the try after it finds the object of the first. See
-        `packer.publish.claim`.
+        `packer.publish.conditional_writes`.
         """
 
     def replace(self, name: str, data: Data, old: Version) -> bool:

@@ -26,7 +26,7 @@ from scenes.street import CLASSES
 from packer.decoding import plain_png
 from packer.pixels import area, class_picture, stored_label
 from packer.pixels.class_lookup import IGNORE
-from packer.pixels.nearest import nearest_source
+from packer.pixels.nearest_lines import nearest_source
 from packer.pixels.resize import Geometry
 from packer.workers.memory import keep_memory
 

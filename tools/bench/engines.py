@@ -35,7 +35,7 @@ from tables import aligned
 from bench.cpu import cpu_seconds
 from bench.machine import PACKER_PACKAGES, machine, versions
 from packer import build_pack
-from packer.build import Summary
+from packer.building import Summary
 from packer.engines.connect import connect
 from packer.engines.submit import submit_all
 from packer.engines.task import Built, Task, answer_text

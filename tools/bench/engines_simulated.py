@@ -94,7 +94,7 @@ class Simulation:
         """Build while workers die. The pack must be the one that is there."""
         begun = time.perf_counter()
         SIMULATIONS[str(self._root / "out")] = self
-        with simulated_cluster(workers) as cluster, mock.patch("packer.build.there.build_task", link):
+        with simulated_cluster(workers) as cluster, mock.patch("packer.building.on_cluster.build_task", link):
             started = time.perf_counter()
             died: list[str] = []
             killer = threading.Thread(target=self._kill, args=(cluster, deaths, died))

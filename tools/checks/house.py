@@ -30,7 +30,7 @@ def module_of(path: Path) -> str:
 
 
 def room_of(module: str, folders: set[str]) -> str:
-    """Return `packer/plan` for packer.plan.reuse, `packer/build` for packer.build, `readers` for readers.loader.
+    """Return `packer/plan` for packer.plan.reuse, `packer/building` for packer.building, `readers` for readers.loader.
 
     The `__init__` of a package imports every room, so it is a room of its own.
     """

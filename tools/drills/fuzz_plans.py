@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from drills.fuzz_target import Target
-from packer.build.plan_files import plan_pack
+from packer.building.plan_build import plan_pack
 from packer.errors import PackError
 from packer.recipe.plan_folder import PLAN, RECORD, ROWS, SHARDS, SIZE, SIZES, PlanFolder, digest_of_shard
 from readers.contract.errors import ReadError

@@ -50,9 +50,9 @@ RAW_BYTES = 10_000
 WORDS = ("--size", f"{SIZE}x{SIZE}", "--shard-size", SHARD, "--workers", "2")
 START = """
 import sys
-import packer.publish.claim, readers.stores.fetch, readers.stores.object_store
+import packer.publish.conditional_writes, readers.stores.fetch, readers.stores.object_store
 for name, value in {limits!r}.items():
-    for module in (packer.publish.claim, readers.stores.fetch, readers.stores.object_store):
+    for module in (packer.publish.conditional_writes, readers.stores.fetch, readers.stores.object_store):
         if hasattr(module, name):
             setattr(module, name, value)
 {then}

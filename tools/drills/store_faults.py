@@ -22,13 +22,13 @@ from unittest import mock
 from scenes.tiny import make_tiny
 
 import packer.publish.bucket
-import packer.publish.claim
+import packer.publish.conditional_writes
 import packer.workers.run
 from drills.made_stores import FaultyStore, MemoryStore
 from packer import build_pack, verify_pack
 from packer.errors import BusyError
 from packer.publish.generation import current_manifest
-from packer.publish.shadow import sizes_of_pack
+from packer.publish.local_mirror import sizes_of_pack
 from packer.workers.in_process import InProcess
 from readers.contract.leftovers import MAX_AGE
 from readers.contract.manifest import Manifest, generation_path
@@ -80,7 +80,7 @@ def drill(faults: int, share: float, work: Path, seed: int = 1) -> tuple[Counter
     found, wrong = Counter[str](), list[str]()
     with (
         mock.patch.object(packer.workers.run, "POOL", InProcess),
-        mock.patch.object(packer.publish.claim, "PAUSE", 0),
+        mock.patch.object(packer.publish.conditional_writes, "PAUSE", 0),
     ):
         build_pack(raw, local, shard_size="12KB", workers=2)
         while sum(found[name] for name in found if ":" in name) < faults:

@@ -14,7 +14,7 @@ from packer.decoding.decode import decode_image, decode_label
 from packer.pixels.class_lookup import Lookup
 from packer.pixels.label_codec import LabelCodec
 from packer.pixels.label_rules import COLOUR, INDEX
-from packer.pixels.nearest import nearest_source
+from packer.pixels.nearest_lines import nearest_source
 from readers import Order
 from train_demo.packed import Packed
 

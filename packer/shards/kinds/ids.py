@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.pixels.id_codec import IdCodec
-from packer.pixels.nearest import store_nearest
+from packer.pixels.nearest_lines import store_nearest
 from packer.pixels.number_rules import IdRules
 from packer.recipe.field_rule import FieldRule
 from packer.recipe.recipe import Recipe

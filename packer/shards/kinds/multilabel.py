@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from packer.errors import BadPair
 from packer.pixels.multilabel_codec import MultilabelCodec
-from packer.pixels.nearest import store_nearest
+from packer.pixels.nearest_lines import store_nearest
 from packer.pixels.number_rules import MultilabelRules
 from packer.recipe.field_rule import FieldRule
 from packer.recipe.recipe import Recipe

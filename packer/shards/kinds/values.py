@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from packer.errors import BadPair
 from packer.pixels.exact_sums import exact_sums
-from packer.pixels.nearest import store_nearest
+from packer.pixels.nearest_lines import store_nearest
 from packer.pixels.number_rules import LINEAR, ValueRules
 from packer.pixels.valid_mean import store_valid_mean
 from packer.pixels.value_codec import ValueCodec

@@ -19,7 +19,7 @@ from packer.sources.archives.archive import ArchiveSource
 from packer.sources.archives.field_names import MOST_LISTED, image_and_label
 from packer.sources.archives.position import Position
 from packer.sources.container import Names
-from packer.sources.functions import words_of
+from packer.sources.portable_functions import words_of
 from readers.contract.json_entry import loads
 from readers.contract.regular_files import NotRegularError
 

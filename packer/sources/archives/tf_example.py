@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from packer.errors import BadPair
-from packer.sources.functions import plain
+from packer.sources.portable_functions import plain
 
 BYTES, WHOLE = 1, 3
 """The kinds of lists of a feature that are read; those of floats are passed over."""

@@ -17,7 +17,7 @@ from packer.sources.arrays.kept_rows import KeptRows
 from packer.sources.arrays.plain_array import PlainArray
 from packer.sources.arrays.stack_form import Stack, shape_text
 from packer.sources.arrays.stacked import MOST_LISTED, StackedRows
-from packer.sources.functions import plain, words_of
+from packer.sources.portable_functions import plain, words_of
 from readers.contract.regular_files import open_raw
 
 MAGIC = b"\x89HDF\r\n\x1a\n"

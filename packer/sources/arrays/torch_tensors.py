@@ -22,7 +22,7 @@ from packer.sources.arrays.stack_form import Stack
 from packer.sources.arrays.stacked import StackedRows
 from packer.sources.arrays.torch_pickle import DTYPES, Tensor, tensors_in
 from packer.sources.container import is_folder_of
-from packer.sources.functions import plain
+from packer.sources.portable_functions import plain
 from readers.contract.regular_files import open_raw
 
 SUFFIXES = (".pt", ".pth")

@@ -10,8 +10,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from packer.build.finish import finish, keep_facts
-from packer.build.summary import Summary
+from packer.building.finish import finish, keep_facts
+from packer.building.summary import Summary
 from packer.config.options import LOCK
 from packer.plan.expected import Expected
 from packer.plan.make_plan import make_plan
@@ -32,7 +32,7 @@ from readers.stores.open_store import url_of
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from packer.build.there import Rejected
+    from packer.building.on_cluster import Rejected
     from packer.config.build_options import BuildOptions
     from packer.engines.submit import Waits
     from packer.publish.bucket import Bucket
@@ -80,7 +80,7 @@ def build_from(
         pool = stack.enter_context(running.open_pool())
         builder = partial(built_here, pool=pool)
         if running.engine is not None:
-            from packer.build.there import Cluster, built_there  # a build on this machine imports no engines
+            from packer.building.on_cluster import Cluster, built_there  # a build on this machine imports no engines
             from packer.engines.connect import connect
 
             connection = stack.enter_context(connect(running.engine))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from packer.build.judge import find, judge
-from packer.build.remarks import keep_remarks_of
-from packer.build.summary import Summary
+from packer.building.check_result import find, judge
+from packer.building.remarks import keep_remarks_of
+from packer.building.summary import Summary
 from packer.config.config import Settings
 from packer.config.last_build import NAME as LAST_BUILD
 from packer.config.last_build import keep_settings

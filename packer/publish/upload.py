@@ -16,9 +16,9 @@ from pathlib import Path
 
 from packer.errors import TargetError
 from packer.publish.atomic import store_errors
-from packer.publish.claim import answered, created
+from packer.publish.conditional_writes import answered, created
 from packer.publish.free_space import check_free_space
-from packer.publish.shadow import STAMP, mark, objects_of_pack, private_scratch
+from packer.publish.local_mirror import STAMP, mark, objects_of_pack, private_scratch
 from packer.publish.target import STAMPS
 from readers.contract.errors import StoreBusyError, StoreError
 from readers.contract.manifest import MARK, SHARDS

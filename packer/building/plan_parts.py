@@ -14,10 +14,10 @@ from packer.plan.planned_files import PlannedFiles, stems_of
 from packer.progress import Advance, Progress, no_progress
 from packer.publish.atomic import store_errors
 from packer.publish.free_space import SHARD_SLACK, check_free_space
-from packer.publish.outbox import Outbox
-from packer.publish.shadow import show_shards
+from packer.publish.local_mirror import show_shards
 from packer.publish.target import make_target, prepare_target
 from packer.publish.ticket import Ticket, Tickets
+from packer.publish.upload import Outbox
 from packer.runtime import Timer
 from packer.workers.planned import PlannedShards, open_out
 from packer.workers.pool import Pool

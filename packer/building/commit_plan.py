@@ -8,9 +8,9 @@ from functools import partial
 from os import PathLike
 from pathlib import Path
 
-from packer.build.finish import finish, keep_facts
-from packer.build.share import Part, receipt_of
-from packer.build.summary import Summary
+from packer.building.finish import finish, keep_facts
+from packer.building.plan_parts import Part, receipt_of
+from packer.building.summary import Summary
 from packer.config.options import LOCK, REFUSE
 from packer.errors import PartsError, TargetError, first_of, some_are
 from packer.plan.planned_files import PlannedFiles, receipts_in
@@ -18,9 +18,9 @@ from packer.progress import Advance, Progress, no_progress
 from packer.publish.atomic import store_errors
 from packer.publish.bucket import Bucket, open_bucket
 from packer.publish.generation import known_digests
+from packer.publish.local_mirror import Entries, Wanted, open_shadow
 from packer.publish.lock import locked
 from packer.publish.pin import check_pin
-from packer.publish.shadow import Entries, Wanted, open_shadow
 from packer.publish.target import check_target, is_ours, tidy
 from packer.publish.ticket import Ticket, Tickets
 from packer.recipe.plan_folder import PlanFolder

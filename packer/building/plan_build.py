@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from packer.build.whole import lock_if_there
+from packer.building.run_build import lock_if_there
 from packer.plan.make_plan import make_plan
 from packer.plan.plan import Plan
 from packer.plan.request import Input, Request, request_of
@@ -16,7 +16,7 @@ from packer.plan.write_plan import check_folder, write_plan
 from packer.progress import Progress, no_progress
 from packer.publish.atomic import store_errors
 from packer.publish.bucket import with_stamps
-from packer.publish.shadow import open_shadow
+from packer.publish.local_mirror import open_shadow
 from packer.publish.target import check_target
 from readers.stores.open_store import open_store, url_of
 

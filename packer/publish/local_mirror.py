@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from packer.errors import PackError, TargetError, first_of
-from packer.publish.claim import answered
+from packer.publish.conditional_writes import answered
 from packer.publish.generation import Current, read_current
 from packer.publish.lock_object import LOCKS
 from packer.publish.store_probe import PREFIX

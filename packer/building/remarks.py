@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from packer.build.summary import Summary
+from packer.building.summary import Summary
 from packer.publish.remarks import MOST_LISTED, Remarks, keep_remarks
 
 MOST_PAIRS = 20
