@@ -22,10 +22,10 @@ from readers.formats.shard import Shard
 from readers.pack import Pack
 from readers.pictures.count import class_pixels
 from readers.pictures.draw import Drawing, Look, Picture, draw
-from readers.pictures.legend import Entry, Legend, legend_of, percent
+from readers.pictures.legend import Legend, LegendLine, legend_of, percent
 from readers.pictures.overlay import overlay
-from readers.pictures.shrink import SAMPLES, Size, fitted
-from readers.pictures.window import Window, has_window
+from readers.pictures.shrink import SAMPLES, ShownSize, fitted
+from readers.pictures.window import ShownPart, has_window
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -120,7 +120,7 @@ class RowPictures:
         palette = self.over.classes.palette
         return palette.colour_blind if self._style.colour_blind else palette
 
-    def size(self, row: int) -> Size:
+    def size(self, row: int) -> ShownSize:
         """Return the height and width of the picture of a row."""
         shard, inside = self.pack.table.locate(row)
         height, width = self.pack.shard(shard).size(inside)[-2:]
@@ -136,7 +136,7 @@ class RowPictures:
         shard, inside = self.pack.table.locate(row)
         return self.pack.shard(shard).key(inside)
 
-    def draw(self, row: int, size: Size) -> Drawn:
+    def draw(self, row: int, size: ShownSize) -> Drawn:
         """Return a row at this size."""
         base, over = self._drawn(self.base, row, size), self._drawn(self.over, row, size)
         notes = [drawing.note for drawing in (base, over) if drawing is not None and drawing.note]
@@ -157,7 +157,7 @@ class RowPictures:
             size = fitted(size, (longest, longest))
         return self.at(row, size)
 
-    def at(self, row: int, size: Size) -> Picture:
+    def at(self, row: int, size: ShownSize) -> Picture:
         """Return a row with its label over it at this height and width."""
         drawn = self.draw(row, size)
         found = drawn.labelled if drawn.labelled is not None else drawn.picture
@@ -177,7 +177,7 @@ class RowPictures:
         legend = legend_of(names, self.palette, [count / rows for count in known.rows], None)
         return replace(legend, note=f"the share of the rows in which each occurs{legend.note and f'; {legend.note}'}")
 
-    def classes(self, row: int) -> list[Entry]:
+    def classes(self, row: int) -> list[LegendLine]:
         """Return the classes of a row with their share of its pixels, the most frequent first."""
         shard, inside = self.pack.table.locate(row)
         opened = self.pack.shard(shard)
@@ -186,18 +186,21 @@ class RowPictures:
         counts, pixels = _class_pixels(opened, self.over, inside), prod(opened.size(inside))
         found = sorted(((count, number) for number, count in enumerate(counts) if count), key=lambda each: -each[0])
         names = self.over.classes.names
-        entries = [Entry(names[number], self.palette[number], percent(count / pixels)) for count, number in found]
+        entries = [LegendLine(names[number], self.palette[number], percent(count / pixels)) for count, number in found]
         ignored = pixels - sum(counts) if self.over.kind == CLASSES else 0
-        return [*entries, *[Entry("ignored", self.palette.ignored, percent(ignored / pixels), True)] * (ignored > 0)]
+        return [
+            *entries,
+            *[LegendLine("ignored", self.palette.ignored, percent(ignored / pixels), True)] * (ignored > 0),
+        ]
 
-    def _drawn(self, field: Field | None, row: int, size: Size) -> Drawing | None:
+    def _drawn(self, field: Field | None, row: int, size: ShownSize) -> Drawing | None:
         shard, inside = self.pack.table.locate(row)
         opened = self.pack.shard(shard)
         if field is None or not opened.has(field.name):
             return None
         label = field is self.over
         window = self._style.window if not label or field.kind == VALUES else None
-        look = Look(size, self.palette if label else None, None if window is None else Window(*window))
+        look = Look(size, self.palette if label else None, None if window is None else ShownPart(*window))
         look = replace(look, only=self._only if label else None)
         return draw(field, reduced(opened, field, inside, (SAMPLES * size[0], SAMPLES * size[1])), look)
 

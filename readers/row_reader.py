@@ -17,7 +17,7 @@ from readers.contract.tile_grid import Part
 from readers.delivered import Delivered
 from readers.formats.shard import Shard, gather
 from readers.pack import Pack
-from readers.windows import BatchWindows, Picture
+from readers.windows import BatchPicture, BatchWindows
 
 Arrays = tuple[NDArray[Any], ...]
 """An array for each field."""
@@ -216,7 +216,7 @@ def _with_field(groups: Sequence[ShardRows], field: Delivered, out: NDArray[Any]
     return [group for group in groups if group.shard.has(name)]
 
 
-def _pictures(groups: Sequence[ShardRows], field: Delivered) -> Iterator[Picture]:
+def _pictures(groups: Sequence[ShardRows], field: Delivered) -> Iterator[BatchPicture]:
     for shard, targets, rows in groups:
         data, starts = shard.located(field.stored.name, rows)
         for target, row, start in zip(targets, rows, starts, strict=True):

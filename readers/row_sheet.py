@@ -12,7 +12,7 @@ import numpy as np
 from readers.contract.errors import RequestError
 from readers.contract.manifest import ALL
 from readers.permutation import Permutation, keys_of
-from readers.pictures.sheet import MOST_ROWS, Cell, Grid, draw_sheet
+from readers.pictures.sheet import MOST_ROWS, Cell, SheetGrid, draw_sheet
 from readers.row_pictures import RowPictures
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Choice:
 def row_sheet(pictures: RowPictures, title: str, choice: Choice) -> Image:
     """Return the sheet of these rows, with the legend of their split."""
     rows, both = choice.shown, pictures.base is not None and pictures.over is not None
-    grid = Grid.of([pictures.size(row) for row in rows], 1 + both)
+    grid = SheetGrid.of([pictures.size(row) for row in rows], 1 + both)
     cells = [_cell(pictures, row, grid) for row in rows]
     grid = replace(grid, noted=any(cell.note for cell in cells))
     facts = [choice.text, pictures.text, f"generation {pictures.pack.manifest.generation}"]
@@ -69,7 +69,7 @@ def fair_draw(count: int, most: int, seed: int) -> list[int]:
     return sorted(drawn)
 
 
-def _cell(pictures: RowPictures, row: int, grid: Grid) -> Cell:
+def _cell(pictures: RowPictures, row: int, grid: SheetGrid) -> Cell:
     """Return a row on the sheet. Rows that differ in size have theirs in the note."""
     size = pictures.size(row)
     drawn = pictures.draw(row, grid.fitted(size))

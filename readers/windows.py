@@ -15,9 +15,9 @@ from readers.contract.kernels import fits_kernels, kernel
 from readers.contract.tile_grid import Part
 
 KERNEL, TILE_KERNEL = kernel("readers.window_kernel"), kernel("readers.tile_kernel")
-Index = tuple[Any, ...]
+WindowIndex = tuple[Any, ...]
 """An index of the last axes, for arrays of numpy and for tensors."""
-Picture = tuple[int, NDArray[np.uint8], int, Sides]
+BatchPicture = tuple[int, NDArray[np.uint8], int, Sides]
 """The index in the batch, the mapped file, the position of the first pixel there, and the size."""
 ReadPart = Callable[[Part], NDArray[Any]]
 """`read(part)` returns a part of a row."""
@@ -45,7 +45,7 @@ def centered(spare: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.abs(spare) // 2 * np.sign(spare)
 
 
-def overlap(picture: Sequence[int], window: Sequence[int], starts: Sequence[int]) -> tuple[Index, Index]:
+def overlap(picture: Sequence[int], window: Sequence[int], starts: Sequence[int]) -> tuple[WindowIndex, WindowIndex]:
     """Return the part of a picture that lies in a window, as an index of the picture and as an index of the window.
 
     The window begins at `starts`, one for each of the last axes, negative where it begins outside of the picture.
@@ -69,7 +69,7 @@ class BatchWindows:
     """For each row the start of its window on each side."""
     flips: list[bool]
 
-    def copy_all(self, pictures: Iterable[Picture], out: NDArray[Any]) -> bool:
+    def copy_all(self, pictures: Iterable[BatchPicture], out: NDArray[Any]) -> bool:
         """Copy the windows of all rows into `out` by one call of the kernel. Return False if it cannot do that: it is
         not there, pixels are too large, or a window lies partly outside of its picture."""
         if KERNEL is None or out.itemsize > 2 or not self.flips or len(self.starts[0]) != 2:

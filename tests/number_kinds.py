@@ -15,7 +15,7 @@ from recipes import plain_recipe
 
 from packer.pixels.choices import EDGES, FITS, NATIVE, TILE
 from packer.pixels.resize import Geometry
-from packer.recipe.field_rule import FieldRule, Read
+from packer.recipe.field_rule import FieldRule, ReadRule
 from packer.shards.kinds import FieldKind
 from packer.shards.kinds.by_field import check_row, kinds_of
 from readers.contract.fields import Field
@@ -46,7 +46,7 @@ def files_of(numbers: NDArray[Any]) -> dict[str, bytes | NDArray[Any]]:
     return files
 
 
-def kind_of(field: Field, read: Read, geometry: Geometry) -> FieldKind:
+def kind_of(field: Field, read: ReadRule, geometry: Geometry) -> FieldKind:
     """Return how a field with these rules is stored."""
     recipe = plain_recipe(geometry, 1 << 20)
     rules = (*recipe.rules, FieldRule(field, read))
@@ -54,7 +54,9 @@ def kind_of(field: Field, read: Read, geometry: Geometry) -> FieldKind:
     return kind
 
 
-def rows_of(field: Field, read: Read, geometry: Geometry, data: Any) -> Iterator[tuple[Origin | None, NDArray[Any]]]:
+def rows_of(
+    field: Field, read: ReadRule, geometry: Geometry, data: Any
+) -> Iterator[tuple[Origin | None, NDArray[Any]]]:
     """Yield each row that a field becomes, and its origin. The statistics are those that verifying it would find."""
     kind = kind_of(field, read, geometry)
     decoded = kind.decode(data)

@@ -15,7 +15,7 @@ from facts.write_facts import read_facts, unpacked
 from mutated_annotations import mutated_bytes, painted_or_refused
 
 from packer.annotations.annotation import AnnotatedPicture
-from packer.annotations.cvat import Ellipse, read
+from packer.annotations.cvat import CvatEllipse, read
 from packer.annotations.list_pictures import index_of
 from packer.annotations.paint import Brush, Canvas
 from packer.annotations.picture_index import PictureIndex
@@ -125,7 +125,7 @@ def test_an_ellipse_has_the_same_pixels_in_its_window() -> None:
         whole, ours = np.zeros(size, np.uint8), np.zeros(size, np.uint8)
         degrees = float(random.uniform(0, 360))
         cv2.ellipse(whole, (x - 5, y - 5), (across, down), degrees, 0, 360, 1, thickness=-1)
-        mask = Ellipse(x - 5, y - 5, across, down, degrees).paint(size)
+        mask = CvatEllipse(x - 5, y - 5, across, down, degrees).paint(size)
         ours[mask.top : mask.top + mask.inside.shape[0], mask.left : mask.left + mask.inside.shape[1]] = mask.inside
         np.testing.assert_array_equal(ours, whole)
 

@@ -15,7 +15,7 @@ from facts.write_facts import read_facts, unpacked
 from mutated_annotations import mutated_json, painted_or_refused
 
 from packer.annotations.brush_code import BrushCode
-from packer.annotations.label_studio import Ellipse, is_task, picture_of, read
+from packer.annotations.label_studio import RotatedEllipse, is_task, picture_of, read
 from packer.annotations.paint import Brush, Canvas
 from packer.errors import BadPair
 
@@ -51,13 +51,13 @@ def test_regions_are_those_of_the_converter() -> None:
 
 
 def test_an_ellipse_has_the_pixels_whose_centres_it_contains() -> None:
-    circle = Ellipse(5, 5, 3, 3, 0).paint((10, 20))
+    circle = RotatedEllipse(5, 5, 3, 3, 0).paint((10, 20))
     assert (circle.top, circle.left) == (2, 2)
     assert circle.inside.sum(1).tolist() == [4, 6, 6, 6, 6, 4]
     turned = _read(_region("ellipse", x=50, y=50, radiusX=20, radiusY=10, rotation=90))
     label = Canvas(turned, (10, 20), Brush({"car": 1})).label()
     assert label.sum(0).tolist() == [0] * 9 + [6, 6] + [0] * 9
-    assert not Ellipse(90, 5, 3, 3, 45).paint((10, 20)).inside.size
+    assert not RotatedEllipse(90, 5, 3, 3, 45).paint((10, 20)).inside.size
 
 
 def test_the_newest_annotation_counts_that_is_not_cancelled() -> None:

@@ -29,7 +29,7 @@ from test_build_lock import holder
 
 import packer.workers.run
 from packer import Rows, VersionsError, build_pack, build_part, commit_pack, plan_pack
-from packer.building.plan_parts import Part
+from packer.building.plan_parts import PlanPart
 from packer.building.run_build import build_from
 from packer.errors import LostFileError, TooManyRejectsError, UsageError
 from packer.plan.request import request_of
@@ -528,8 +528,8 @@ def test_words(plan: Path, raw_folder: RawFolder, tmp_path: Path) -> None:
     assert (result.exit_code, "s3://bucket/plan: a plan is a folder of this machine" in result.stderr) == (1, True)
     facts = json.loads(good("plan", *CALM, "--json", raw_folder.path, tmp_path / "plan").stdout)
     assert (len(facts["sha256"]), facts["shards"]) == (64, len(range(facts["shards"])))
-    assert [str(Part.of(shard, 3)) for shard in range(4)] == ["1/3", "2/3", "3/3", "1/3"]
-    assert list(Part.from_text("3/16").shards(40)) == [2, 18, 34]
+    assert [str(PlanPart.of(shard, 3)) for shard in range(4)] == ["1/3", "2/3", "3/3", "1/3"]
+    assert list(PlanPart.from_text("3/16").shards(40)) == [2, 18, 34]
 
 
 def test_a_part_names_the_options_that_the_plan_has(tmp_path: Path) -> None:

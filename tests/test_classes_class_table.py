@@ -17,7 +17,7 @@ from packer.classes.values import parse_colour
 from packer.errors import InputError, PackError, UsageError
 from readers import open_dataset
 from readers.contract.classes import ClassTable
-from readers.contract.json_entry import Entry, Problem
+from readers.contract.json_entry import Entry, JsonProblem
 
 RED_GREEN = (("a", (255, 0, 0)), ("b b", (0, 255, 0)))
 
@@ -419,7 +419,7 @@ def test_transparent_colours_are_packed_and_are_in_the_manifest(tmp_path: Path) 
 
 @pytest.mark.parametrize("text", ["#ff0000ff", "#FF0000", "#ff00", "red"])
 def test_a_manifest_has_one_spelling_per_colour(text: str) -> None:
-    problems: list[Problem] = []
+    problems: list[JsonProblem] = []
     document = {"classes": [{"name": "a", "colour": None, "values": [], "colours": [text]}]}
     ClassTable.from_json(Entry({**document, "ignored_values": [], "ignored_colours": []}, "", problems))
     assert [problem.where for problem in problems] == ["classes.0.colours"]

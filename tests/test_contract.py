@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from packer.shards.receipt_on_disk import content_fingerprint
 from readers import DamagedError, ManifestError, NoPackError, VersionError, open_dataset
-from readers.contract.json_entry import Entry, Problem, fingerprint
+from readers.contract.json_entry import Entry, JsonProblem, fingerprint
 from readers.contract.manifest import MANIFEST, Manifest
 from readers.contract.onehot import collapse, expand
 from readers.contract.receipt import SUFFIX, Note, Receipt, Reject, RowInput, ShardFile
@@ -526,7 +526,7 @@ def test_onehot_and_index_are_each_others_inverse(
     ],
 )
 def test_each_kind_of_list_names_its_first_wrong_value(take: Any, good: list[Any], bad: Any, message: str) -> None:
-    problems: list[Problem] = []
+    problems: list[JsonProblem] = []
     assert list(take(Entry({"x": good}, "at", problems), "x")) == good
     assert not problems
     assert not take(Entry({"x": [*good, bad, bad]}, "at", problems), "x")

@@ -23,7 +23,7 @@ from packer.pixels.exact_sums import byte_sums, exact_sums
 from packer.pixels.stored_label import count_runs
 from packer.shards.kinds.picture import count
 from readers import RequestError, SegDataset, open_dataset
-from readers.contract.json_entry import Entry, Problem
+from readers.contract.json_entry import Entry, JsonProblem
 from readers.contract.manifest import Manifest, Split
 from readers.contract.statistics import (
     UNIT_BITS,
@@ -112,7 +112,7 @@ def test_statistics_are_written_and_read_unchanged(sums: list[int], number: int)
         "cell": IdStatistics(number, number),
         "depth": ValueStatistics(number, 0, (sums[0],), (squares[0],)),
     }
-    text, problems = json.dumps({"statistics": statistics_json(known)}), list[Problem]()
+    text, problems = json.dumps({"statistics": statistics_json(known)}), list[JsonProblem]()
     found = read_statistics(Entry(json.loads(text), "", problems), "statistics")
     fits = all(len(str(abs(total))) <= 300 for total in (*sums, *squares))
     assert (found == known) == (not problems) == fits

@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 import pytest
 
 from packer.engines.submit import AGAIN, AHEAD, LONGEST_PAUSE, MOST_TRIES, RECOUNT, Clock, pause, submit_all
-from packer.engines.task import Answer, Built, Failed, Refused, Task, Wrong, answer_of, answer_text, read_answer
+from packer.engines.task import Answer, BuiltShard, Failed, Refused, Task, Wrong, answer_of, answer_text, read_answer
 from packer.errors import EngineError, InputError, UnavailableError, UsageError, VersionsError
 
 T = TypeVar("T")
-BUILT = Built("0" * 32, "1" * 64, 3, 1, (("train/7", "is cut short"),), 1000, "n17")
+BUILT = BuiltShard("0" * 32, "1" * 64, 3, 1, (("train/7", "is cut short"),), 1000, "n17")
 Outcome = Callable[[Task, int], "str | BaseException"]
 """Returns the result of a task at its try of this number."""
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from packer.shards.formats import Arrays, row_lengths, writer
+from packer.shards.formats import ShardArrays, row_lengths, writer
 from readers import DamagedError
 from readers.contract.classes import ClassTable, SegClass
 from readers.contract.field_entry import MOST_FIELDS, NAME
@@ -55,7 +55,7 @@ def shards(draw: st.DrawFn) -> tuple[tuple[Field, ...], list[Size]]:
     return tuple(fields), sizes if native else [sizes[0]] * len(sizes)
 
 
-def made_up(fields: tuple[Field, ...], sizes: list[Size]) -> tuple[Arrays, Rows]:
+def made_up(fields: tuple[Field, ...], sizes: list[Size]) -> tuple[ShardArrays, Rows]:
     """Return the columns of a shard and the rows in them, of any bits: also NaN of any kind."""
     dice = np.random.default_rng(len(sizes))
     rows = [

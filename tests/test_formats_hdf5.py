@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from packer.shards.formats import Arrays, hdf5
+from packer.shards.formats import ShardArrays, hdf5
 from readers.formats.hdf5_checksum import lookup3
 from readers.formats.hdf5_metadata import Dataset, read_datasets
 
@@ -27,12 +27,12 @@ def numbers(shape: tuple[int, ...], dtype: str) -> NDArray[Any]:
     return np.frombuffer(np.random.default_rng(size).bytes(size), dtype).reshape(shape)
 
 
-def written(folder: Path, arrays: Arrays) -> Path:
+def written(folder: Path, arrays: ShardArrays) -> Path:
     (path,) = hdf5.write(folder / "shard", arrays, ())
     return path
 
 
-def found(path: Path, arrays: Arrays) -> dict[str, Dataset]:
+def found(path: Path, arrays: ShardArrays) -> dict[str, Dataset]:
     return read_datasets(memoryview(path.read_bytes()), tuple(arrays))
 
 

@@ -27,7 +27,7 @@ from readers.contract.errors import NoPackError, RequestError, StoreError
 from readers.contract.manifest import MANIFEST, Manifest
 from readers.stores import hub_store
 from readers.stores.open_store import open_store
-from readers.stores.store import Entry
+from readers.stores.store import Listed
 
 pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")  # huggingface_hub to its client
 URL = "hf://datasets/me/pack"
@@ -324,7 +324,7 @@ def test_the_store_of_a_data_set(hub: HubServer, proxy: Proxy, tmp_path: Path) -
     assert {entry.name for entry in store.list("a")} == {"a/b", "a/large"}
     assert len(list(store.list("many"))) == 120
     assert list(store.list("none")) == []
-    assert Entry("a/b", 5, next(store.list("a")).tag, 0) in store.list("")
+    assert Listed("a/b", 5, next(store.list("a")).tag, 0) in store.list("")
     assert store.read("a/b", 1, 3)[0] == b"23"
     assert store.read("a/b", 1, 1)[0] == b""
     assert store.read("a/large", 5110, 9999)[0] == bytes(range(246, 256))

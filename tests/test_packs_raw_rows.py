@@ -102,8 +102,8 @@ def test_changed_pixels_are_counted(raw: RawFolder, tmp_path: Path) -> None:
     write_png(raw.path / IMAGE, image)
     found = rows.row(1)
     assert found.notes == (f"{IMAGE}: was changed since it was packed",)
-    assert found.differences["image"] == raw_rows.Difference(6, 8.0)
-    assert found.differences["label"] == raw_rows.Difference(0, None)
+    assert found.differences["image"] == raw_rows.PixelDifference(6, 8.0)
+    assert found.differences["label"] == raw_rows.PixelDifference(0, None)
     assert rows.row(0).differences["image"].pixels == 0
     write_png(raw.path / IMAGE, raw.images["train", "street_001"])
     assert rows.row(1).notes == ()

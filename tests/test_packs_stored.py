@@ -33,7 +33,7 @@ from packer.publish.generation import current_manifest
 from packer.publish.pin import check_pin
 from readers.contract.errors import DamagedError, NoPackError
 from readers.contract.manifest import STORAGES, Manifest
-from readers.stores.store import Entry, Store
+from readers.stores.store import Listed, Store
 
 pytestmark = pytest.mark.usefixtures("in_process")
 URL = "s3://bucket/out"
@@ -83,7 +83,7 @@ def stored(out: Path, monkeypatch: pytest.MonkeyPatch) -> MemoryStore:
 class LateStore(FaultyStore):
     """A store of which a tenth of the calls fail. Its client has asked for lists again."""
 
-    def list(self, folder: str) -> Iterator[Entry]:
+    def list(self, folder: str) -> Iterator[Listed]:
         return self._store.list(folder)
 
 

@@ -28,10 +28,10 @@ from readers.pictures.count import class_pixels
 from readers.pictures.draw import BACKGROUND, Drawing, Look, draw, ramp
 from readers.pictures.legend import MOST_SHOWN, Legend, legend_of, percent
 from readers.pictures.overlay import overlay
-from readers.pictures.sheet import MOST_ROWS, Cell, Grid, draw_sheet
+from readers.pictures.sheet import MOST_ROWS, Cell, SheetGrid, draw_sheet
 from readers.pictures.shrink import fitted, mean, nearest
 from readers.pictures.text import cut_to, visible, width_of
-from readers.pictures.window import Window, window_of
+from readers.pictures.window import ShownPart, window_of
 from readers.row_pictures import RowPictures, Style
 from readers.row_sheet import Choice, fair_draw, row_sheet
 
@@ -121,7 +121,7 @@ def test_neighbouring_objects_have_different_colours(dtype: str) -> None:
 
 def test_measured_values_go_along_the_ramp_and_missing_ones_are_apart() -> None:
     field = Field("depth", VALUES, INDEX, "<f4", (1, 5), fill="nan")
-    drawing = draw(field, np.array([[0, 50, 100, np.nan, np.inf]], np.float32), Look(window=Window(0, 100)))
+    drawing = draw(field, np.array([[0, 50, 100, np.nan, np.inf]], np.float32), Look(window=ShownPart(0, 100)))
     assert drawing.rgb[0, [0, 2, 4]].tolist() == ramp()[[0, 255, 255]].tolist()
     assert drawing.cover.tolist() == [[0, 0, 0, 1, 0]]
     assert drawing.rgb[0, 3].tolist() not in ramp().tolist()
@@ -151,7 +151,7 @@ def test_pictures_of_any_bands_dtype_and_size(bands: int, dtype: str, size: tupl
     if dtype[1] == "f":
         pixels.reshape(-1)[:3] = np.array([np.nan, np.inf, -np.inf])[: pixels.size]
     field = replace(picture_field("image", dtype, size, tuple(f"band {n}" for n in range(bands))))
-    for look in (Look(), Look(size=(5, 7)), Look(window=Window(-5, 5))):
+    for look in (Look(), Look(size=(5, 7)), Look(window=ShownPart(-5, 5))):
         for each in (field, replace(field, range=None)):
             drawing = draw(each, pixels, look)
             assert drawing.rgb.shape == (*(look.size or size), 3)
@@ -165,7 +165,7 @@ def test_eight_bits_are_drawn_as_they_are() -> None:
     assert np.array_equal(draw(field, pixels).rgb, pixels.transpose(1, 2, 0))
     turned = replace(field, bands=("blue", "green", "red"))
     assert np.array_equal(draw(turned, pixels).rgb, pixels[::-1].transpose(1, 2, 0))
-    assert np.array_equal(draw(field, pixels, Look(window=Window(0, 255))).rgb, pixels.transpose(1, 2, 0))
+    assert np.array_equal(draw(field, pixels, Look(window=ShownPart(0, 255))).rgb, pixels.transpose(1, 2, 0))
 
 
 @given(SIZES, SIZES)
@@ -225,7 +225,7 @@ def test_sheets_are_bounded_and_show_everything(count: int, size: tuple[int, int
     names += ["more"] * (classes - len(names))
     legend = legend_of(names, ClassTable((SegClass("x"),) * classes).palette, [1 / classes] * classes, 0.1)
     assert len(legend.entries) <= MOST_SHOWN + 1
-    grid = Grid.of([size] * count, 2, noted=True)
+    grid = SheetGrid.of([size] * count, 2, noted=True)
     height, width = grid.fitted(size)
     assert height <= grid.box[0]
     assert width <= grid.box[1]

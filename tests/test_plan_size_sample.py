@@ -19,7 +19,7 @@ from packer.publish.free_space import SHARD_SLACK
 from packer.recipe.piece import Piece
 from packer.recipe.row_ref import RowRef
 from packer.recipe.shard_spec import ShardSpec
-from packer.shards.measure import RowSizes
+from packer.shards.measure import MeasuredRow
 from packer.workers.jobs import MeasureJob
 from readers.contract.manifest import Manifest
 
@@ -159,7 +159,7 @@ def test_a_piece_that_crashes_a_worker_is_left_out_of_a_sample() -> None:
     job = MeasureJob(0, ShardSpec("train", pieces, RECIPE), (), "")
     job.crashed((1,), "crashed the worker")
     assert [piece[0] for piece in json.loads(json.loads(job.task())["measure"])["pieces"]] == ["a", "c"]
-    assert job.read('{"rows": []}') == (RowSizes(bad="b.png or b.png: crashed the worker"),)
+    assert job.read('{"rows": []}') == (MeasuredRow(bad="b.png or b.png: crashed the worker"),)
     job.crashed((), "was killed")
     assert [row.bad for row in job.read('{"rows": []}')][1:] == [
         f"{name}.png or {name}.png: was killed" for name in "ac"

@@ -52,7 +52,7 @@ from readers.crop import CropAndFlip
 from readers.epoch import BatchRows, Run
 from readers.formats import shard as shard_module
 from readers.pack import Pack
-from readers.pictures.sheet import Grid
+from readers.pictures.sheet import SheetGrid
 from readers.row_pictures import RowPictures, Style
 from readers.row_sheet import _cell
 
@@ -405,7 +405,7 @@ def test_commands_show_volumes(tmp_path: Path) -> None:
     call(["sheet", str(out), "-o", str(tmp_path / "sheet.png")])
     call(["report", str(out), "-o", str(tmp_path / "report.html")])
     assert "c0  all, 5x7x9, label over image" in call(["show", str(out), "c0"])
-    assert _cell(RowPictures(Pack.open(out), Style()), 0, Grid.of([(7, 9)], 2)).note == "5x7x9"
+    assert _cell(RowPictures(Pack.open(out), Style()), 0, SheetGrid.of([(7, 9)], 2)).note == "5x7x9"
     assert "such as --crop 64x128x128" in call(["bench", str(out)], 2)
     assert CropType().convert("4x5x6", None, None) == (4, 5, 6)
     assert np.array_equal(middle(image(0), (3, 5, 5)), image(0)[1:4, 1:6, 2:7])

@@ -31,7 +31,7 @@ from packer.recipe.row_ref import RowRef
 from packer.sources.files import read_ahead
 from packer.sources.files.objects import ObjectsSource
 from packer.sources.files.ranged_file import BLOCK, MOST_BLOCKS, RangedFile
-from packer.sources.files.read_ahead import ReadAhead
+from packer.sources.files.read_ahead import ObjectsAhead
 from packer.sources.portable import moved
 from packer.sources.reopen import reopen
 from packer.workers.in_process import InProcess
@@ -100,13 +100,13 @@ def test_a_first_build_reads_each_file_once_and_its_head_before(
 
 
 def test_the_rows_of_a_shard_are_read_ahead_in_their_order(bucket: str, raw_folder: RawFolder, tmp_path: Path) -> None:
-    expect, expected = ReadAhead.expect, list[list[str]]()
+    expect, expected = ObjectsAhead.expect, list[list[str]]()
 
-    def watching(self: ReadAhead, names: Iterable[str]) -> None:
+    def watching(self: ObjectsAhead, names: Iterable[str]) -> None:
         expected.append(list(names))
         expect(self, expected[-1])
 
-    with mock.patch.object(ReadAhead, "expect", watching):
+    with mock.patch.object(ObjectsAhead, "expect", watching):
         out = pack(Path(bucket), tmp_path / "out", *SHARDS)
     assert len(expected) == Manifest.load(out).shards
     assert len(set(chain(*expected))) == len(list(chain(*expected))) == 2 * len(raw_folder.images)
@@ -234,7 +234,7 @@ def test_what_is_read_ahead_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         return bytes(100), Version(name)
 
     monkeypatch.setattr(read_ahead, "FIRST_GUESS", 100)
-    ahead = ReadAhead(load)
+    ahead = ObjectsAhead(load)
     names = [f"{number}" for number in range(200)]
     ahead.expect(names)
     for _ in range(10):
@@ -254,7 +254,7 @@ def test_rows_may_be_taken_in_any_order_and_by_many_threads() -> None:
         time.sleep(0.0005)
         return name.encode(), Version(name)
 
-    ahead = ReadAhead(load)
+    ahead = ObjectsAhead(load)
     names = [f"{number}" for number in range(300)]
     ahead.expect([*names, "bad"])
     taken: list[bytes] = []

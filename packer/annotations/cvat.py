@@ -48,7 +48,7 @@ class RowRuns:
 
 
 @dataclass(frozen=True)
-class Ellipse:
+class CvatEllipse:
     """An ellipse as OpenCV fills it, with its centre and radii in whole pixels."""
 
     x: int
@@ -162,7 +162,7 @@ def _ellipse(element: Element) -> Shape:
     x, y, across, down = (round(_number(element, name)) for name in ("cx", "cy", "rx", "ry"))
     if across < 0 or down < 0:
         raise BadPair("has an ellipse with a negative radius")
-    return Ellipse(x, y, across, down, _number(element, "rotation", "0"))
+    return CvatEllipse(x, y, across, down, _number(element, "rotation", "0"))
 
 
 def _mask(element: Element) -> Shape:

@@ -48,7 +48,7 @@ _PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp", ".gif")
 
 
 @dataclass(frozen=True)
-class Ellipse:
+class RotatedEllipse:
     """The pixels whose centres lie in an ellipse."""
 
     x: float
@@ -213,7 +213,7 @@ def _ellipse(value: Mapping[str, Any], height: int, width: int) -> Shape:
     degrees = points_of([[value.get("rotation") or 0, 0]])[0, 0]
     if across < 0 or down < 0:
         raise BadPair("has an ellipse with a negative radius")
-    return Ellipse(x, y, across, down, float(degrees))
+    return RotatedEllipse(x, y, across, down, float(degrees))
 
 
 def _bitmask(value: Mapping[str, Any], height: int, width: int) -> Shape:

@@ -80,7 +80,7 @@ def names_of(data: bytes) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Bitmap:
+class BoxedMask:
     """A PNG in base 64, whose pixels are those from a corner to another one."""
 
     corners: Points
@@ -99,7 +99,7 @@ def _shape(entry: dict[str, Any]) -> Shape | str:
     points = points_of(entry.get("points"))
     if kind == "mask":
         mask = entry.get("mask")
-        return Bitmap(points, mask) if len(points) == 2 and isinstance(mask, str) else "with a mask without pixels"
+        return BoxedMask(points, mask) if len(points) == 2 and isinstance(mask, str) else "with a mask without pixels"
     if not isinstance(kind, str) or kind not in _SHAPES:
         return f"of the unknown kind {str(kind)[:40]!r}"
     least, most, make = _SHAPES[kind]

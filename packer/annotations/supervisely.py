@@ -62,7 +62,7 @@ class Box:
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class PlainLine:
     """A line through points, one pixel wide."""
 
     points: Ring
@@ -72,7 +72,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Bitmap:
+class CodedBitmap:
     """A PNG in base 64, usually compressed once more, whose first pixel lies at `origin`."""
 
     text: str
@@ -172,7 +172,7 @@ def _rectangle(each: dict[str, Any]) -> tuple[Shape, ...]:
 
 def _polyline(each: dict[str, Any]) -> tuple[Shape, ...]:
     points, _ = _rings(each.get("points"))
-    return (Line(points),)
+    return (PlainLine(points),)
 
 
 def _bitmap(each: dict[str, Any]) -> tuple[Shape, ...]:
@@ -180,7 +180,7 @@ def _bitmap(each: dict[str, Any]) -> tuple[Shape, ...]:
     table = bitmap if isinstance(bitmap, dict) else {}
     origin = _pixels([table.get("origin")])
     x, y = origin[0].tolist()
-    return (Bitmap(text_of(table, "data"), (x, y)),)
+    return (CodedBitmap(text_of(table, "data"), (x, y)),)
 
 
 _SHAPES: dict[str, Callable[[dict[str, Any]], tuple[Shape, ...]]] = {

@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 
 from packer.building.finish import finish, keep_facts
-from packer.building.plan_parts import Part, receipt_of
+from packer.building.plan_parts import PlanPart, receipt_of
 from packer.building.summary import Summary
 from packer.config.options import LOCK, REFUSE
 from packer.errors import PartsError, TargetError, first_of, some_are
@@ -18,7 +18,7 @@ from packer.progress import Advance, Progress, no_progress
 from packer.publish.atomic import store_errors
 from packer.publish.bucket import Bucket, open_bucket
 from packer.publish.generation import known_digests
-from packer.publish.local_mirror import Entries, Wanted, open_shadow
+from packer.publish.local_mirror import ChosenNames, Entries, open_shadow
 from packer.publish.lock import locked
 from packer.publish.pin import check_pin
 from packer.publish.target import check_target, is_ours, tidy
@@ -62,19 +62,19 @@ def commit_pack(
 
 def missing_parts(
     plan: str | PathLike[str], out: str | PathLike[str], scratch: str | PathLike[str] | None = None
-) -> list[Part]:
+) -> list[PlanPart]:
     """Return the parts of a plan that must run again, because shards of theirs are not in `out`."""
     folder = PlanFolder.open(Path(plan))
     with store_errors(), _looking(out, partial(receipts_in, folder), scratch) as (root, store):
         files = PlannedFiles.of(folder, root)
         found, parts = Tickets(store, folder.sha256).read(len(folder))
         missing = [number for number in range(len(folder)) if receipt_of(files, number, found.get(number, [])) is None]
-    return sorted({Part.of(number, max(1, parts)) for number in missing}, key=lambda part: part.number)
+    return sorted({PlanPart.of(number, max(1, parts)) for number in missing}, key=lambda part: part.number)
 
 
 @contextmanager
 def _changing(
-    out: str | PathLike[str], wanted: Wanted, scratch: str | PathLike[str] | None, no_conditions: str
+    out: str | PathLike[str], wanted: ChosenNames, scratch: str | PathLike[str] | None, no_conditions: str
 ) -> Iterator[tuple[Path, Bucket | None]]:
     """Yield OUT, locked; of a bucket, its shadow and the bucket."""
     url, root = url_of(out), Path(out)
@@ -91,7 +91,7 @@ def _changing(
 
 @contextmanager
 def _looking(
-    out: str | PathLike[str], wanted: Wanted, scratch: str | PathLike[str] | None
+    out: str | PathLike[str], wanted: ChosenNames, scratch: str | PathLike[str] | None
 ) -> Iterator[tuple[Path, Path | Store]]:
     """Yield OUT twice; of a bucket, a shadow and the store. Nothing is written there."""
     url, root = url_of(out), Path(out)
@@ -104,7 +104,7 @@ def _looking(
             yield shadow, store
 
 
-def _in_bucket_of_a_part(out: str | PathLike[str], wanted: Wanted) -> Wanted:
+def _in_bucket_of_a_part(out: str | PathLike[str], wanted: ChosenNames) -> ChosenNames:
     def names(found: Entries) -> Iterable[str]:
         if MARK not in found:
             raise _no_part(str(url_of(out)))
@@ -176,7 +176,7 @@ def _words(files: PlannedFiles, number: int, tickets: Sequence[Ticket]) -> str:
 
 
 def _missing_words(files: PlannedFiles, missing: Sequence[int], parts: int) -> str:
-    wanted = sorted({Part.of(number, max(1, parts)) for number in missing}, key=lambda part: part.number)
+    wanted = sorted({PlanPart.of(number, max(1, parts)) for number in missing}, key=lambda part: part.number)
     names = ", ".join(first_of(wanted, MOST_NAMED))
     advice = f"run the parts again: {names}" if parts else "no part of this plan has run"
     return f"{some_are(len(missing), len(files.folder), 'shard')} missing, so nothing was published; {advice}"

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from packer.engines.build_task import build_task
 from packer.engines.connect import Connection
 from packer.engines.submit import Waits, submit_all
-from packer.engines.task import Built, Task
+from packer.engines.task import BuiltShard, Task
 from packer.errors import TargetError
 from packer.plan.plan import Plan
 from packer.plan.shared_plan import shared_plan
@@ -71,7 +71,7 @@ def _plan_for_all(plan: Plan, bucket: Bucket | None) -> Iterator[tuple[str, str]
                 bucket.store.delete(f"{folder}/{name}" for name in names)
 
 
-def _receipt(out: Path, split: str, built: Built, bucket: Bucket | None) -> Receipt:
+def _receipt(out: Path, split: str, built: BuiltShard, bucket: Bucket | None) -> Receipt:
     """Return the receipt of a shard that a worker of a cluster has built."""
     name = f"{SHARDS}/{shard_stem(split, built.fingerprint)}{SUFFIX}"
     path = out / name

@@ -32,14 +32,14 @@ _PART = re.compile(r"([0-9]{1,7})/([0-9]{1,7})")
 
 
 @dataclass(frozen=True)
-class Part:
+class PlanPart:
     """The shards `number` - 1, `number` - 1 + `count`, … of a plan."""
 
     number: int
     count: int
 
     @classmethod
-    def from_text(cls, text: str) -> Part:
+    def from_text(cls, text: str) -> PlanPart:
         """Read a text such as 3/16. Raise ValueError if it is not valid."""
         found = _PART.fullmatch(text)
         if found is None or not 1 <= int(found[1]) <= int(found[2]) <= MOST_PARTS:
@@ -47,7 +47,7 @@ class Part:
         return cls(int(found[1]), int(found[2]))
 
     @classmethod
-    def of(cls, shard: int, count: int) -> Part:
+    def of(cls, shard: int, count: int) -> PlanPart:
         """Return the part that has this shard."""
         return cls(shard % count + 1, count)
 
@@ -63,7 +63,7 @@ class Part:
 class PartSummary:
     """The shards of a part that were built now, and those that were there."""
 
-    part: Part
+    part: PlanPart
     shards: int
     built: int
     rows: int
@@ -95,7 +95,7 @@ def build_part(
     Raises VersionsError if this machine has other decoders than the one that planned.
     """
     try:
-        wanted = Part.from_text(part)
+        wanted = PlanPart.from_text(part)
     except ValueError as error:
         raise UsageError(f"--part: {error}") from error
     timer, cores = Timer(), workers or usable_cores()

@@ -50,7 +50,7 @@ _NUMBERED = re.compile(r"\d+\s*[:=\s]")
 _SEPARATORS = ",;\t|"
 
 Line = tuple[int, str]
-Cells = tuple[int, list[str]]
+TableCells = tuple[int, list[str]]
 """The number of a line, and its cells."""
 
 
@@ -112,7 +112,7 @@ def _matched(path: Path, lines: list[Line], form: re.Pattern[str]) -> ClassTable
     return merge_rows(path, rows, problems)
 
 
-def _cells(path: Path, text: str) -> list[Cells]:
+def _cells(path: Path, text: str) -> list[TableCells]:
     """Split the lines that are not empty into cells, without white space and quotes around them."""
     reader = csv.reader(io.StringIO(text), delimiter=_delimiter(text), skipinitialspace=True, strict=True)
     try:
@@ -131,7 +131,7 @@ def _delimiter(text: str) -> str:
     return max(_SEPARATORS, key=line.count) if any(sign in line for sign in _SEPARATORS) else " "
 
 
-def _columns(path: Path, rows: list[Cells]) -> tuple[dict[str, int], list[Cells]]:
+def _columns(path: Path, rows: list[TableCells]) -> tuple[dict[str, int], list[TableCells]]:
     """Return the index of each column and the rows below the heading. Without a heading, columns are name,r,g,b."""
     number, first = rows[0]
     if columns := _heading(first):

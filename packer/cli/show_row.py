@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from readers.pictures.draw import Picture
-    from readers.pictures.legend import Entry
+    from readers.pictures.legend import LegendLine
 
 FILE = 80, 40
 """The columns and lines of a picture that does not go to a terminal."""
@@ -75,7 +75,7 @@ def _print_picture(picture: Picture, colours: str) -> None:
     show_drawn(shades(picture) if colours == NONE else coloured(picture, colours == MANY))
 
 
-def _print_classes(classes: Sequence[Entry], colours: str) -> None:
+def _print_classes(classes: Sequence[LegendLine], colours: str) -> None:
     with loading():
         from readers.contract.plain_text import one_line
         from readers.pictures.blocks import swatch

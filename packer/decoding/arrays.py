@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.decoding.header import Header, Pixels, Stored
+from packer.decoding.header import FilePixels, Header, Pixels
 from packer.decoding.rules import MOST_PIXELS, check_size
 from packer.errors import BadPair
 from readers.contract.kinds import MOST_BANDS
@@ -54,15 +54,15 @@ def header_by(kind: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Header
     )
 
 
-def stored(pixels: Pixels) -> Stored:
+def stored(pixels: Pixels) -> FilePixels:
     """Return the pixels of an array with these facts."""
     if pixels.dtype == np.bool_:
         pixels = pixels.view(np.uint8)
     if pixels.shape[2:] == (1,):
-        return Stored(pixels[..., 0])
+        return FilePixels(pixels[..., 0])
     if pixels.shape[2:] != (4,) or pixels.dtype.kind == "f":
-        return Stored(pixels)
-    return Stored(np.ascontiguousarray(pixels[..., :3]), pixels[..., 3])
+        return FilePixels(pixels)
+    return FilePixels(np.ascontiguousarray(pixels[..., :3]), pixels[..., 3])
 
 
 def class_numbers(pixels: NDArray[Any]) -> NDArray[Any]:

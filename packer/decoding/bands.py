@@ -10,7 +10,7 @@ import numpy as np
 
 from packer.decoding.band_choice import ALL, GRAY, RGB, BandChoice
 from packer.decoding.decode import header_of
-from packer.decoding.header import Header, Picture, Pixels, Stored
+from packer.decoding.header import FilePixels, Header, Picture, Pixels
 from packer.decoding.raw_pixels import TRANSPARENT, coloured, ranged, read_stored, upright
 from packer.decoding.rules import ImageRules
 from packer.errors import BadPair
@@ -85,7 +85,7 @@ def check_finite(numbers: Pixels) -> None:
         )
 
 
-def _chosen(stored: Stored, header: Header, bands: Bands, rules: ImageRules) -> Pixels:
+def _chosen(stored: FilePixels, header: Header, bands: Bands, rules: ImageRules) -> Pixels:
     """Return the chosen bands (H,W,B), not turned yet."""
     numbers = stored.numbers
     if numbers.ndim == 2:

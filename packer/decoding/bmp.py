@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 
 from packer.decoding.bits import unpack_bits
-from packer.decoding.header import Header, Pixels, Stored
+from packer.decoding.header import FilePixels, Header, Pixels
 from packer.errors import BadPair
 
 SIGNATURE = b"BM"
@@ -49,17 +49,17 @@ def read(file: BinaryIO) -> Header:
     return Header("BMP", bmp.width, bmp.height, 8, channels, has_alpha=bmp.has_alpha, has_palette=bmp.bits <= 8)
 
 
-def decode(data: bytes, header: Header) -> Stored:
+def decode(data: bytes, header: Header) -> FilePixels:
     """Return indices with their palette, or colours. Rows are usually stored from the bottom up."""
     bmp = _read(BytesIO(data))
     rows = np.frombuffer(data, np.uint8, bmp.row_bytes * bmp.height, bmp.rows_at).reshape(bmp.height, bmp.row_bytes)
     if not bmp.is_top_down:
         rows = rows[::-1]
     if bmp.bits <= 8:
-        return Stored(unpack_bits(rows, bmp.bits, bmp.width), palette=_palette(data, bmp))
+        return FilePixels(unpack_bits(rows, bmp.bits, bmp.width), palette=_palette(data, bmp))
     pixels = rows[:, : bmp.width * bmp.bits // 8].reshape(bmp.height, bmp.width, -1)
     colours = cv2.cvtColor(np.ascontiguousarray(pixels[..., :3]), cv2.COLOR_BGR2RGB)
-    return Stored(colours, pixels[..., 3] if bmp.has_alpha else None)
+    return FilePixels(colours, pixels[..., 3] if bmp.has_alpha else None)
 
 
 def _read(file: BinaryIO) -> _Bmp:

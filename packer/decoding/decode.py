@@ -14,7 +14,7 @@ from packer.decoding import arrays, jpeg, opencv
 from packer.decoding.arrays import class_numbers
 from packer.decoding.file_types import read_header
 from packer.decoding.grid import check_same_grid
-from packer.decoding.header import Header, Picture, Pixels, Stored, Strip
+from packer.decoding.header import FilePixels, Header, Picture, Pixels, Strip
 from packer.decoding.raw_pixels import TRANSPARENT, coloured, ranged, read_stored, spread, upright
 from packer.decoding.rules import MOST_PIXELS, ImageRules
 from packer.errors import BadPair, counted
@@ -125,7 +125,7 @@ class LabelFile:
     """A decoded label, whose pixels can be read as numbers or as colours."""
 
     header: Header
-    stored: Stored
+    stored: FilePixels
 
     def pixels(self, as_index: bool) -> Pixels:
         """Return upright (H,W) numbers or (H,W,3) RGB; (H,W,4) only if there are transparent pixels.

@@ -14,7 +14,7 @@ NOISE = 0.1
 """A corner of two pictures may differ by this part of a pixel: transforms are rounded when a file is written."""
 MOST = 1e15
 """No number of a transform is larger: such a header is damaged, and says nothing."""
-Transform = tuple[float, ...]
+GridTransform = tuple[float, ...]
 
 
 class Grid(NamedTuple):
@@ -25,7 +25,7 @@ class Grid(NamedTuple):
     """
 
     sides: tuple[int, ...]
-    transforms: tuple[tuple[str, Transform], ...] = ()
+    transforms: tuple[tuple[str, GridTransform], ...] = ()
     system: str = ""
 
 
@@ -51,14 +51,14 @@ def check_same_grid(image: str, grid: Grid | None, label: str, other: Grid | Non
         )
 
 
-def usable(rows: Transform, axes: int) -> bool:
+def usable(rows: GridTransform, axes: int) -> bool:
     """Return whether a transform has finite numbers, and no axis along which all pixels are at one point."""
     if not rows or not (np.abs(rows) < MOST).all():
         return False
     return bool((np.reshape(rows, (-1, axes + 1))[:, :axes] != 0).any(0).all())
 
 
-def _matrix(rows: Transform) -> NDArray[np.float64]:
+def _matrix(rows: GridTransform) -> NDArray[np.float64]:
     return np.reshape(np.array(rows, np.float64), (3, 4) if len(rows) == 12 else (2, 3))
 
 

@@ -1,4 +1,4 @@
-"""`Header` and `Stored`: the facts of a picture before and after it is decoded. `Strip`: lines of one."""
+"""`Header` and `FilePixels`: the facts of a picture before and after it is decoded. `Strip`: lines of one."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Header:
 
 
 @dataclass(frozen=True)
-class Stored:
+class FilePixels:
     """The pixels of a file, not yet turned upright: (H,W) numbers, (H,W,3) RGB, or (H,W,B) numbers of many bands.
 
     `alpha` is the channel in the file, or marks the colour that is transparent. With a palette (rows of red, green,
@@ -108,7 +108,7 @@ class Strip:
     """Whole lines of a picture, decoded. Its header is that of a picture of these lines alone."""
 
     header: Header
-    stored: Stored
+    stored: FilePixels
 
 
 Picture: TypeAlias = "bytes | Pixels | Strip"

@@ -11,7 +11,7 @@ from typing import BinaryIO, TypeAlias
 import numpy as np
 import simplejpeg
 
-from packer.decoding.header import Header, Stored
+from packer.decoding.header import FilePixels, Header
 from packer.decoding.orientation import EXIF, Orientation
 from packer.errors import BadPair
 
@@ -65,7 +65,7 @@ def is_progressive(file: BinaryIO) -> bool:
     return any(marker in _PROGRESSIVE for marker, _ in _segments(file))
 
 
-def decode(data: bytes, header: Header) -> Stored:
+def decode(data: bytes, header: Header) -> FilePixels:
     """Return the numbers of a gray JPEG, or the colours of any other."""
     colours = "GRAY" if header.channels == 1 else "RGB"
     height, width = header.decoded_size if header.reduction > 1 else (0, 0)  # the least; 0: the whole picture
@@ -82,7 +82,7 @@ def decode(data: bytes, header: Header) -> Stored:
         raise BadPair(_reason(str(error))) from error
     _check_scans(data, header.channels)
     numbers = np.asarray(pixels, np.uint8)
-    return Stored(numbers[..., 0] if header.channels == 1 else numbers)
+    return FilePixels(numbers[..., 0] if header.channels == 1 else numbers)
 
 
 def identity() -> str:

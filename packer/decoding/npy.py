@@ -14,7 +14,7 @@ from typing import BinaryIO
 import numpy as np
 
 from packer.decoding import arrays
-from packer.decoding.header import Header, Stored
+from packer.decoding.header import FilePixels, Header
 from packer.errors import BadPair
 
 SIGNATURE = b"\x93NUMPY"
@@ -90,7 +90,7 @@ def read(file: BinaryIO) -> Header:
     return header
 
 
-def decode(data: bytes, header: Header) -> Stored:
+def decode(data: bytes, header: Header) -> FilePixels:
     """Return the numbers in this machine's byte order."""
     array = NpyHeader(BytesIO(data))
     flat = np.frombuffer(data, array.dtype, prod(array.shape), array.offset)

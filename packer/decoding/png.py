@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from zlib_ng.zlib_ng import crc32
 
 from packer.decoding import opencv, plain_png
-from packer.decoding.header import FileBytes, Header, Pixels, Stored
+from packer.decoding.header import FileBytes, FilePixels, Header, Pixels
 from packer.decoding.orientation import Orientation, read_metadata
 from packer.decoding.plain_png import Chunk
 from packer.decoding.png_length import check_length
@@ -70,7 +70,7 @@ def read(file: BinaryIO) -> Header:
     )
 
 
-def decode(data: bytes, header: Header) -> Stored:
+def decode(data: bytes, header: Header) -> FilePixels:
     """Return gray and palettes as the numbers in the file, the rest as colours, tRNS and alpha as alpha."""
     palette, marked, raster = parts(data)
     colour = data[25]
@@ -93,16 +93,16 @@ def parts(data: FileBytes) -> tuple[bytes, bytes, list[Chunk]]:
     return palette, marked, raster
 
 
-def stored(pixels: Pixels, colour: int, palette: bytes, marked: bytes) -> Stored:
+def stored(pixels: Pixels, colour: int, palette: bytes, marked: bytes) -> FilePixels:
     """Return the numbers of a file, or some lines of them, as `decode` does."""
     if colour == PALETTE:
-        return Stored(pixels, palette=_palette(palette, marked))
+        return FilePixels(pixels, palette=_palette(palette, marked))
     if colour in (GRAY, RGB):
-        return Stored(pixels, _marked(pixels, marked))
+        return FilePixels(pixels, _marked(pixels, marked))
     alpha = pixels[..., -1]
     if colour == GRAY_ALPHA:
-        return Stored(np.ascontiguousarray(pixels[..., 0]), alpha)
-    return Stored(cv2.cvtColor(pixels, cv2.COLOR_RGBA2RGB), alpha)
+        return FilePixels(np.ascontiguousarray(pixels[..., 0]), alpha)
+    return FilePixels(cv2.cvtColor(pixels, cv2.COLOR_RGBA2RGB), alpha)
 
 
 def _by_opencv(data: bytes, raster: list[Chunk], colour: int, depth: int) -> Pixels:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from packer.decoding import arrays
 from packer.decoding.file_types import kind_of
-from packer.decoding.header import Header, Picture, Pixels, Stored, Strip
+from packer.decoding.header import FilePixels, Header, Picture, Pixels, Strip
 from packer.errors import BadPair
 from readers.contract.tiles import Size
 
@@ -21,14 +21,14 @@ IN_PARTS = (
 TRANSPARENT = "has transparent pixels, whose colour depends on the background; flatten it"
 
 
-def read_stored(data: Picture, header: Header) -> Stored:
+def read_stored(data: Picture, header: Header) -> FilePixels:
     """Decode a file, or take an array or lines that are decoded, whose header is known."""
     if isinstance(data, Strip):
         return data.stored
     if not isinstance(data, bytes):
         return arrays.stored(data)
     check_whole(str(header), (header.stored_height, header.stored_width))
-    stored: Stored = kind_of(data[:16]).decode(data, header)
+    stored: FilePixels = kind_of(data[:16]).decode(data, header)
     if stored.numbers.shape[:2] != header.decoded_size:
         raise BadPair(f"decodes to {stored.numbers.shape[:2]}, which is not the size in its header")
     return stored
@@ -43,7 +43,7 @@ def check_whole(kind: str, size: Size) -> None:
         )
 
 
-def coloured(stored: Stored) -> Stored:
+def coloured(stored: FilePixels) -> FilePixels:
     """Replace the indices of a palette by its colours; refuse an index beyond the palette."""
     if stored.palette is None:
         return stored
@@ -52,7 +52,7 @@ def coloured(stored: Stored) -> Stored:
         raise BadPair(f"is damaged: it uses index {highest} of a palette with {len(stored.palette)} colours")
     colours = stored.palette.view(np.uint32)[:, 0].take(stored.numbers)  # four channels at once: four times as fast
     channels = colours.view(np.uint8).reshape(*stored.numbers.shape, 4)
-    return Stored(cv2.cvtColor(channels, cv2.COLOR_RGBA2RGB), channels[..., 3])
+    return FilePixels(cv2.cvtColor(channels, cv2.COLOR_RGBA2RGB), channels[..., 3])
 
 
 def spread(numbers: Pixels, header: Header) -> Pixels:

@@ -9,7 +9,7 @@ from typing import BinaryIO
 import cv2
 
 from packer.decoding import opencv
-from packer.decoding.header import Header, Stored
+from packer.decoding.header import FilePixels, Header
 from packer.decoding.orientation import Orientation, read_metadata
 from packer.errors import BadPair
 
@@ -43,12 +43,12 @@ def read(file: BinaryIO) -> Header:
     )
 
 
-def decode(data: bytes, header: Header) -> Stored:
+def decode(data: bytes, header: Header) -> FilePixels:
     """Return colours, and alpha if the file has any."""
     pixels = opencv.decode(data, cv2.IMREAD_UNCHANGED)
     if pixels.shape[2] == 3:
-        return Stored(cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB))
-    return Stored(cv2.cvtColor(pixels, cv2.COLOR_BGRA2RGB), pixels[..., 3])
+        return FilePixels(cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB))
+    return FilePixels(cv2.cvtColor(pixels, cv2.COLOR_BGRA2RGB), pixels[..., 3])
 
 
 def _chunks(file: BinaryIO) -> Iterator[tuple[bytes, int]]:

@@ -20,7 +20,7 @@ from contextlib import ExitStack
 from queue import SimpleQueue
 from typing import IO
 
-from packer.engines.task import MOST_REJECTS, Answer, Built, Refused, Task, answer_of, answer_text
+from packer.engines.task import MOST_REJECTS, Answer, BuiltShard, Refused, Task, answer_of, answer_text
 from packer.workers.pool import Pool
 from packer.workers.run import open_pool
 from packer.workers.stored_plan import OpenBuild, open_build
@@ -70,9 +70,11 @@ class Station:
         return self._pool[1]
 
 
-def _built(receipt: Receipt) -> Built:
+def _built(receipt: Receipt) -> BuiltShard:
     rejects = tuple((f"{receipt.split}/{reject.key}", reject.reason) for reject in receipt.rejects[:MOST_REJECTS])
-    return Built(receipt.fingerprint, receipt.digest, receipt.rows, len(receipt.rejects), rejects, receipt.bytes, HOST)
+    return BuiltShard(
+        receipt.fingerprint, receipt.digest, receipt.rows, len(receipt.rejects), rejects, receipt.bytes, HOST
+    )
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ from queue import Empty, SimpleQueue
 from typing import TypeAlias, TypeVar
 
 from packer.engines.engine import Engine
-from packer.engines.task import Answer, Built, Failed, Refused, Task, read_answer
+from packer.engines.task import Answer, BuiltShard, Failed, Refused, Task, read_answer
 from packer.errors import EngineError, UnavailableError, VersionsError
 
 T = TypeVar("T")
@@ -64,7 +64,7 @@ def submit_all(
     slots: Callable[[], int],
     clock: Clock | None = None,
     waits: Waits = lambda seconds: None,
-) -> Iterator[tuple[Task, Built]]:
+) -> Iterator[tuple[Task, BuiltShard]]:
     """Yield each task with its answer, as it finishes. Raise the first error that trying again would not cure."""
     flight = _Flight(engine, build, tasks, clock or Clock())
     counted = _Slots(slots, waits, flight.clock.now())
@@ -75,7 +75,7 @@ def submit_all(
         if finished is None:
             continue
         trial, answer = finished
-        if isinstance(answer, Built):
+        if isinstance(answer, BuiltShard):
             yield trial.task, answer
         elif isinstance(answer, Failed):
             flight.again(trial, answer.failed)

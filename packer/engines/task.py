@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 from packer.errors import EngineError, InputError, PackError, UsageError
-from readers.contract.json_entry import Entry, Problem, loads
+from readers.contract.json_entry import Entry, JsonProblem, loads
 from readers.contract.manifest import DIGEST
 from readers.contract.receipt import FINGERPRINT
 
@@ -50,7 +50,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Built:
+class BuiltShard:
     """The shard and its receipt are in OUT."""
 
     fingerprint: str
@@ -90,7 +90,7 @@ class Wrong:
         return _ERRORS[self.error](self.about)
 
 
-Answer: TypeAlias = "Built | Refused | Failed | Wrong"
+Answer: TypeAlias = "BuiltShard | Refused | Failed | Wrong"
 _ERRORS: dict[str, type[PackError]] = {kind.__name__: kind for kind in (InputError, UsageError)}
 
 
@@ -103,7 +103,7 @@ def answer_of(error: Exception, host: str) -> Failed | Wrong:
 
 def answer_text(answer: Answer) -> str:
     """Return an answer as JSON."""
-    return json.dumps({"built": asdict(answer)} if isinstance(answer, Built) else asdict(answer))
+    return json.dumps({"built": asdict(answer)} if isinstance(answer, BuiltShard) else asdict(answer))
 
 
 def read_answer(text: str) -> Answer:
@@ -122,12 +122,12 @@ def read_answer(text: str) -> Answer:
     return answer
 
 
-def _read_built(entry: Entry) -> Built:
+def _read_built(entry: Entry) -> BuiltShard:
     rejects = entry.lists("rejects")
     if any(len(pair) != 2 or not all(isinstance(text, str) for text in pair) for pair in rejects):
         entry.problem("rejects", "expected pairs of a key and a reason")
         rejects = []
-    built = Built(
+    built = BuiltShard(
         fingerprint=entry.text("fingerprint"),
         receipt=entry.text("receipt"),
         rows=entry.whole("rows"),
@@ -143,7 +143,7 @@ def _read_built(entry: Entry) -> Built:
 
 
 def _entry(text: str, what: str) -> Entry:
-    problems: list[Problem] = []
+    problems: list[JsonProblem] = []
     try:
         document: Any = loads(text)
     except (TypeError, ValueError, RecursionError) as error:

@@ -28,7 +28,7 @@ from readers.contract.manifest import SHARDS, Manifest
 from readers.contract.receipt import FINGERPRINT, SUFFIX
 from readers.contract.shard_table import RECORD, ShardTable, table_header
 from readers.pack import Pack
-from readers.stores.fetch import Wanted, fetch_object, fetch_receipt, files_of_shard, wanted_table
+from readers.stores.fetch import ExpectedFile, fetch_object, fetch_receipt, files_of_shard, wanted_table
 from readers.stores.folder_store import FolderStore
 from readers.stores.open_store import is_url
 from readers.stores.store import Store
@@ -137,7 +137,7 @@ class Copying:
             return str(error)
         return ""
 
-    def _put(self, objects: list[Wanted], advance: Advance = lambda done: None) -> None:
+    def _put(self, objects: list[ExpectedFile], advance: Advance = lambda done: None) -> None:
         """Write objects of one folder to the target, and bring them to its disk."""
         for wanted in objects:
             if isinstance(self.target, FolderStore):
@@ -152,7 +152,7 @@ class Copying:
         if isinstance(self.target, FolderStore) and objects:
             sync_folder(self.target.path(objects[0].name).parent)
 
-    def _write(self, wanted: Wanted, path: Path, advance: Advance) -> None:
+    def _write(self, wanted: ExpectedFile, path: Path, advance: Advance) -> None:
         """Bring an object to a file past the page cache. It appears whole."""
 
         def write() -> None:
@@ -195,7 +195,7 @@ def read_table(store: Store, manifest: Manifest) -> ShardTable:
     return ShardTable(np.frombuffer(data, RECORD, offset=len(table_header(manifest.shards))))
 
 
-def fetched(store: Store, wanted: Wanted) -> memoryview:
+def fetched(store: Store, wanted: ExpectedFile) -> memoryview:
     """Return the bytes of an object, which has the size and the digest that are expected."""
 
     def fetch() -> memoryview:

@@ -9,7 +9,7 @@ from packer.errors import BadPair
 from packer.progress import Progress, no_progress
 from packer.publish.target import is_ours
 from packer.shards.giant_rows import stored_statistics
-from packer.shards.row_counts import Counted, RowCounts, load_counts, write_counts
+from packer.shards.row_counts import CountedFields, RowCounts, load_counts, write_counts
 from readers.contract.errors import DamagedError
 from readers.machine import usable_cores
 from readers.pack import Pack
@@ -24,7 +24,7 @@ def count_rows(pack: Pack, progress: Progress = no_progress) -> Iterator[RowCoun
     with progress("counting", pack.manifest.rows, "rows") as advance, ThreadPoolExecutor(usable_cores()) as pool:
         for shard in range(len(pack.table)):
             rows = pack.table.rows(shard)
-            counted = Counted.of(pack.manifest.fields, pack.fields_of(shard))
+            counted = CountedFields.of(pack.manifest.fields, pack.fields_of(shard))
             stem = pack.stem(shard).name
             counts = load_counts(pack.root, stem, counted.classes, rows)
             if counts is None:
@@ -35,7 +35,7 @@ def count_rows(pack: Pack, progress: Progress = no_progress) -> Iterator[RowCoun
             yield counts
 
 
-def _count(pack: Pack, number: int, counted: Counted, pool: ThreadPoolExecutor) -> RowCounts:
+def _count(pack: Pack, number: int, counted: CountedFields, pool: ThreadPoolExecutor) -> RowCounts:
     """Count the rows of a shard from its pixels."""
     rows = pack.table.rows(number)
     counts = RowCounts.empty(counted.classes, rows)

@@ -43,7 +43,7 @@ Pixels = Mapping[str, tuple[Field, NDArray[Any]]]
 
 
 @dataclass(frozen=True)
-class Difference:
+class PixelDifference:
     """The pixels of a field that differ, and the largest difference of two numbers; None for classes and ids."""
 
     pixels: int
@@ -60,7 +60,7 @@ class RawRow:
     """In the size of its files; nothing if that is too large."""
     again: Pixels = field(default_factory=dict)
     """The row that a build with the same recipe would store now."""
-    differences: Mapping[str, Difference] = field(default_factory=dict)
+    differences: Mapping[str, PixelDifference] = field(default_factory=dict)
     """The differences of `again` from the stored row, by the name of the field."""
 
 
@@ -144,13 +144,13 @@ class RawRows:
             return again, build(own)[0] if 0 < own.bytes <= MOST_BYTES else {}, receipt
 
 
-def difference(field: Field, ours: NDArray[Any], stored: NDArray[Any]) -> Difference:
+def difference(field: Field, ours: NDArray[Any], stored: NDArray[Any]) -> PixelDifference:
     """Compare two rows of a field."""
     pixels = int(differing(field, ours, stored).sum())
     if field.classes is not None or field.kind == IDS:
-        return Difference(pixels, None)
+        return PixelDifference(pixels, None)
     apart = np.abs(ours.astype(np.float64) - stored)
-    return Difference(pixels, float(np.nanmax(apart, initial=0.0)))
+    return PixelDifference(pixels, float(np.nanmax(apart, initial=0.0)))
 
 
 def differing(field: Field, ours: NDArray[Any], stored: NDArray[Any]) -> NDArray[np.bool_]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from packer.publish.atomic import store_errors
 from packer.publish.history import HISTORY
-from packer.publish.local_mirror import Entries, Wanted, open_shadow
+from packer.publish.local_mirror import ChosenNames, Entries, open_shadow
 from packer.publish.pin import PIN
 from readers.contract.manifest import GENERATIONS, SHARDS, Manifest
 from readers.stores.cache import read_manifest
@@ -31,7 +31,7 @@ def generations(found: Entries) -> list[str]:
 @contextmanager
 def seen(
     out: str | PathLike[str],
-    wanted: Wanted = generations,
+    wanted: ChosenNames = generations,
     holes: Collection[str] = (SHARDS,),
     scratch: Path | None = None,
 ) -> Iterator[tuple[Path, Store]]:

@@ -41,7 +41,7 @@ class Side:
 
 
 @dataclass(frozen=True, order=True)
-class Difference:
+class NameDifference:
     """The difference between an image path and a label path, and the number of shared folders around it."""
 
     image: Side
@@ -51,7 +51,7 @@ class Difference:
     """-1 for any number: the key may contain these folders."""
 
 
-def differences(pictures: list[str], sample: list[str]) -> Iterator[tuple[str, Difference, SharedFolders]]:
+def differences(pictures: list[str], sample: list[str]) -> Iterator[tuple[str, NameDifference, SharedFolders]]:
     """Yield each path of a sample with its differences from the pictures that may be its label."""
     by_name: dict[str, list[str]] = {}
     for path in pictures:
@@ -146,7 +146,7 @@ def _differ_by_number(image: str, label: str) -> bool:
     return any(letter.isdigit() for letter in image) and any(letter.isdigit() for letter in label)
 
 
-def _difference(path: str, other: str, affixes: Affixes) -> tuple[Difference, SharedFolders]:
+def _difference(path: str, other: str, affixes: Affixes) -> tuple[NameDifference, SharedFolders]:
     """Return the difference between an image and its label, without the names that only this pair has."""
     image_prefix, label_prefix, image_suffix, label_suffix = affixes
     first, second, (head, tail) = _split_folders(path, other)
@@ -158,4 +158,4 @@ def _difference(path: str, other: str, affixes: Affixes) -> tuple[Difference, Sh
     image = Side(tuple(_SPLIT_WORD.sub("{split}", folder) for folder in first), image_prefix, image_suffix)
     label = Side(tuple(_SPLIT_WORD.sub("{split}", folder) for folder in second), label_prefix, label_suffix)
     tails = len(tail) if image_prefix or label_prefix else -1
-    return Difference(image, label, len(head), tails), (head, tail)
+    return NameDifference(image, label, len(head), tails), (head, tail)

@@ -29,7 +29,7 @@ Row = tuple[str, str, tuple[str, ...]]
 """Split, key, and the paths of image and label."""
 
 
-class Lines(Protocol):
+class AddedLines(Protocol):
     """Lines that are added in any order and come back in order."""
 
     def add(self, lines: Sequence[str]) -> None:
@@ -44,8 +44,8 @@ class Joined:
 
     layout: Layout
     notes: list[str]
-    images: Lines
-    labels: Lines
+    images: AddedLines
+    labels: AddedLines
     keeps: bool
     """True if an image without a label is a row."""
     has_label: bool
@@ -83,7 +83,9 @@ class NotPlainError(Exception):
     """Something that a message must name. It is never shown."""
 
 
-def join_files(raw: Path, rules: PairingRules, leave_out: Path | None, lines: Callable[[], Lines]) -> Joined | RawFiles:
+def join_files(
+    raw: Path, rules: PairingRules, leave_out: Path | None, lines: Callable[[], AddedLines]
+) -> Joined | RawFiles:
     """Sort very many files into images and labels. Return all files if they must be matched together."""
     files = find_files(raw, leave_out)
     many = files.count >= MANY_FILES and not (rules.pairs or rules.lists or rules.split_exact or rules.further)
@@ -91,7 +93,7 @@ def join_files(raw: Path, rules: PairingRules, leave_out: Path | None, lines: Ca
     return joined or (find_files(raw, leave_out) if files.is_taken else files)
 
 
-def _join(files: RawFiles, rules: PairingRules, images: Lines, labels: Lines) -> Joined | None:
+def _join(files: RawFiles, rules: PairingRules, images: AddedLines, labels: AddedLines) -> Joined | None:
     layout = given_layout(rules) or _known_layout(files)
     if layout is None or (not layout.has_splits and usual_lists(_texts(files))):
         return None

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from packer.errors import UsageError, counted
-from packer.pairs.differences import Difference, SharedFolders, differences, with_split
+from packer.pairs.differences import NameDifference, SharedFolders, differences, with_split
 from packer.pairs.folder_names import by_folder
 from packer.pairs.layouts import Layout
 from packer.pairs.match import match_files
@@ -54,7 +54,7 @@ class Suggestion:
 def suggest_templates(files: Iterable[str]) -> list[Suggestion]:
     """Return templates that pair some of the files, the most likely first."""
     pictures = [composed(path) for path in files if path.lower().endswith(PICTURES) and not set("{}*") & set(path)]
-    found: dict[Difference, set[tuple[str, SharedFolders]]] = {}
+    found: dict[NameDifference, set[tuple[str, SharedFolders]]] = {}
     sample = pictures[:: max(1, len(pictures) // SAMPLE)]
     for path, difference, folders in differences(pictures, sample):
         found.setdefault(difference, set()).add((path, folders))
@@ -66,14 +66,14 @@ def suggest_templates(files: Iterable[str]) -> list[Suggestion]:
     return sorted(weights, key=lambda found: (-weights[found], found.unmatched, found.image, found.label))
 
 
-def _likely(votes: dict[Difference, int], sample: int) -> list[Difference]:
+def _likely(votes: dict[NameDifference, int], sample: int) -> list[NameDifference]:
     """Choose the differences with telling words or many pictures; of two mirrored ones only the likelier."""
     weights = {
         difference: _likelihood(difference) * count
         for difference, count in votes.items()
         if _may_be_image(difference.image.words) and (_likelihood(difference) > 1 or count * 5 >= sample)
     }
-    chosen: list[Difference] = []
+    chosen: list[NameDifference] = []
     for difference in sorted(weights, key=lambda difference: (-weights[difference], difference)):
         mirrored = replace(difference, image=difference.label, label=difference.image)
         if mirrored not in chosen and weights[difference] * MOST_LESS_LIKELY >= max(weights.values()):
@@ -86,7 +86,7 @@ def _may_be_image(words: list[str]) -> bool:
     return _any(words, _IMAGE_WORDS) or not _any(words, (*_LABEL_WORDS, *_OTHER_WORDS))
 
 
-def _likelihood(difference: Difference) -> float:
+def _likelihood(difference: NameDifference) -> float:
     """Weigh the words that speak for an image and its label."""
     image, label = difference.image.words, difference.label.words
     power = 2 * _any(label, _LABEL_WORDS) - 3 * _any(label, _OTHER_WORDS) - 2 * _any(label, _IMAGE_WORDS)
@@ -116,7 +116,7 @@ def _try(pictures: Sequence[str], image: str, label: str) -> Suggestion | None:
     return Suggestion(image, label, pairs, len(matches.images.keys() ^ matches.labels.keys()))
 
 
-def _templates(difference: Difference, folders: list[SharedFolders]) -> tuple[str, str]:
+def _templates(difference: NameDifference, folders: list[SharedFolders]) -> tuple[str, str]:
     """Return the templates of a difference and the shared folders in which it was found."""
     tails = [tail for _, tail in folders]
     least = min(map(len, tails)) if difference.tails < 0 else difference.tails

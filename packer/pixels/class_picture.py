@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.decoding.decode import LabelFile
-from packer.decoding.header import Stored
+from packer.decoding.header import FilePixels
 from packer.errors import BadPair
 from packer.pixels.class_lookup import IGNORE, Index
 from readers.contract.kernels import kernel
@@ -93,4 +93,4 @@ def _distinct(label: LabelFile) -> tuple[NDArray[np.uint8], NDArray[np.intp], La
             return None
         used, row = np.arange(count), row[:count]
     header = replace(label.header, stored_width=len(used), stored_height=1, orientation=1)
-    return numbers, used, LabelFile(header, Stored(row[None], palette=palette))
+    return numbers, used, LabelFile(header, FilePixels(row[None], palette=palette))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.decoding.decode import check_exact
-from packer.decoding.header import Header, Stored
+from packer.decoding.header import FilePixels, Header
 from packer.errors import BadPair
 
 
@@ -25,7 +25,7 @@ def check_gray(header: Header, hint: str) -> None:
         raise BadPair(f"has {header.channels} channels; {hint}")
 
 
-def opaque(stored: Stored) -> Stored:
+def opaque(stored: FilePixels) -> FilePixels:
     """Refuse transparent pixels: nobody knows whether their number counts."""
     if stored.opacity is not None:
         raise BadPair("has transparent pixels, whose numbers may not count; save it without alpha")

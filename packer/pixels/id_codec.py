@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.decoding.decode import header_of
-from packer.decoding.header import Header, Picture, Stored
+from packer.decoding.header import FilePixels, Header, Picture
 from packer.decoding.raw_pixels import coloured, read_stored, upright
 from packer.decoding.rules import MOST_PIXELS
 from packer.errors import BadPair
@@ -60,6 +60,6 @@ class IdCodec:
             refuse_beyond(ids, 0, most, f"ids are 0 to {most} if they are stored in {bits} bits")
         return ids.astype(self._dtype, copy=False)
 
-    def _of_colours(self, stored: Stored) -> NDArray[Any]:
+    def _of_colours(self, stored: FilePixels) -> NDArray[Any]:
         colours = opaque(coloured(stored)).numbers
         return colours[..., 2] if self._codec == ADE20K else colour_codes(np.ascontiguousarray(colours))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.decoding.decode import header_of
-from packer.decoding.header import Header, Picture, Stored
+from packer.decoding.header import FilePixels, Header, Picture
 from packer.decoding.raw_file import naming
 from packer.decoding.raw_pixels import coloured, read_stored, upright
 from packer.decoding.rules import MOST_PIXELS
@@ -119,7 +119,7 @@ class MultilabelCodec:
         return inside
 
 
-def _bands(stored: Stored, header: Header) -> NDArray[Any]:
+def _bands(stored: FilePixels, header: Header) -> NDArray[Any]:
     """Return all bands (H,W,C). An alpha is a band like the others."""
     if not header.has_alpha:
         return opaque(stored).numbers

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from readers.contract.tiles import Origin, Size
 
-Part = tuple[slice, slice]
+PicturePart = tuple[slice, slice]
 """The rows and columns of a part of a picture."""
 
 
@@ -21,8 +21,8 @@ class Placement(NamedTuple):
     source: Size
     scaled: Size
     stored: Size
-    taken: Part
-    region: Part
+    taken: PicturePart
+    region: PicturePart
 
     @classmethod
     @lru_cache(maxsize=256)  # the rows of a pack have few sizes

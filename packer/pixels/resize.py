@@ -13,7 +13,7 @@ from packer.pixels.area import RULE, area_mean, split_planes
 from packer.pixels.choices import NATIVE, TILE
 from packer.pixels.class_lookup import IGNORE
 from packer.pixels.nearest_lines import Lines, nearest_source, stored_lines
-from packer.pixels.placement import Part, Placement, scaled_size
+from packer.pixels.placement import PicturePart, Placement, scaled_size
 from readers.contract.tiles import Origin, Size, tile_starts
 
 Array = TypeVar("Array", bound=NDArray[Any])
@@ -99,7 +99,7 @@ class Geometry:
         out[placement.region] = part
         return out
 
-    def sampled(self, source: Size, origin: Origin | None = None) -> tuple[Lines, Lines, Part]:
+    def sampled(self, source: Size, origin: Origin | None = None) -> tuple[Lines, Lines, PicturePart]:
         """Return the rows and columns that `label` takes from a picture of this size, and where it puts them."""
         placement = self.placement(source, origin)
         rows, columns = stored_lines(placement)

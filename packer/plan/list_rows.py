@@ -15,7 +15,7 @@ from packer.plan.problems import Problems
 from packer.plan.row_search import RowSearch
 from packer.recipe.ref_table import RefTable
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import Listing, Source, Wanted
+from packer.recipe.source import Listing, ListingRules, Source
 from readers.contract.fields import IMAGE, LABEL
 from readers.contract.manifest import ALL, NAME
 
@@ -23,7 +23,7 @@ from readers.contract.manifest import ALL, NAME
 def list_rows(rows: RowSearch, source: Source, out: Path) -> FoundRows:
     """List the rows of a source. Samples without a field are a problem, or left out."""
     source = _with_fields(source, rows.pairing)
-    listing = source.list_rows(Wanted(out, rows.files.max_pixels, rows.pairing.keeps))
+    listing = source.list_rows(ListingRules(out, rows.files.max_pixels, rows.pairing.keeps))
     _check_pairing(rows.pairing, listing)
     refs = _good_rows(taken(rows.only, listing.rows), listing)
     missing, problems = tuple(listing.missing or ()), Problems()

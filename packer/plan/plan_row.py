@@ -23,7 +23,7 @@ from packer.sources.files.folder import FolderSource
 from packer.sources.pack import PackSource
 from readers.contract.errors import ReadError
 from readers.contract.fields import RAW
-from readers.contract.json_entry import Entry, Problem
+from readers.contract.json_entry import Entry, JsonProblem
 from readers.contract.kinds import CLASSES, INDEX
 from readers.contract.tiles import Size, Tile
 from readers.stores.open_store import url_of
@@ -124,11 +124,11 @@ def _source_of(settings: Mapping[str, Setting]) -> Source:
 
 
 def _recipe(facts: Mapping[str, Any]) -> Recipe:
-    problems: list[Problem] = []
+    problems: list[JsonProblem] = []
     try:
         recipe = Recipe.from_json(Entry(dict(facts), "recipe", problems))
     except (LookupError, TypeError, ValueError):
-        problems.append(Problem("recipe", "is not known"))
+        problems.append(JsonProblem("recipe", "is not known"))
     if problems:
         raise InputError("the recipe is one of another release of the packer")
     return recipe

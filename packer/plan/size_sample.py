@@ -18,7 +18,7 @@ from packer.recipe.piece import Piece
 from packer.recipe.recipe import Recipe
 from packer.recipe.shard_spec import ShardSpec
 from packer.recipe.source import Source
-from packer.shards.measure import RowSizes
+from packer.shards.measure import MeasuredRow
 from packer.workers.run import measure_pieces
 from readers.contract import giant
 from readers.contract.fields import JPEG, RAW, ZSTD
@@ -137,7 +137,7 @@ def take_sample(
     total: int,
 ) -> SizeSample:
     """Measure rows that are spread over all shards, more of them if the first ones differ much."""
-    sizes = list[RowSizes]()
+    sizes = list[MeasuredRow]()
     new = {(rule.name, rule.stored_as): rule for way in ways for rule in way if rule.field.is_encoded}
     others = [rule for key, rule in new.items() if key not in encodings_of(ways[0]).items()]
     most = min(MOST_ROWS, max(1, MOST_BYTES * total // max(1, sum(raw.values()))))
@@ -160,7 +160,7 @@ def take_sample(
     return sample
 
 
-def _by_encoding(spec: ShardSpec, others: Sequence[FieldRule], row: RowSizes) -> dict[tuple[str, str], int]:
+def _by_encoding(spec: ShardSpec, others: Sequence[FieldRule], row: MeasuredRow) -> dict[tuple[str, str], int]:
     asked = encodings_of(spec.recipe.rules)
     found = {(rule.name, rule.stored_as): size for rule, size in zip(others, row.others, strict=True)}
     for field, raw, stored in zip(spec.fields, row.raw, row.fields, strict=True):

@@ -24,7 +24,7 @@ from packer.probe.image_settings import deepest_of, image_doubts
 from packer.probe.request import ProbeRequest
 from packer.sources.annotated.annotated import AnnotatedSource
 from packer.sources.annotated.annotation_files import CERTAIN, FoundAnnotations, annotations_in, label_pictures
-from packer.sources.annotated.find_indexed import FoundFiles, indexed_in
+from packer.sources.annotated.find_indexed import AnnotationTemplate, indexed_in
 from packer.sources.files.folder import FolderSource
 from readers.contract.manifest import ALL
 from readers.contract.tiles import Size
@@ -97,7 +97,7 @@ def propose_annotated(request: ProbeRequest) -> AnnotatedProposal | None:
     return _proposal(settings, questions, doubts_of_images, plan)
 
 
-def _templates(found: FoundAnnotations | None, many: FoundFiles | None) -> dict[str, Setting]:
+def _templates(found: FoundAnnotations | None, many: AnnotationTemplate | None) -> dict[str, Setting]:
     """Return the settings of annotations of one picture each, or else of many; none if there are none."""
     if found is not None:
         certain = CERTAIN if found.doubt else ""  # the user answers a question first
@@ -107,7 +107,7 @@ def _templates(found: FoundAnnotations | None, many: FoundFiles | None) -> dict[
     return {"annotations": many.template, **({"image": many.images} if many.images else {})}
 
 
-def _questions(many: FoundFiles) -> list[str]:
+def _questions(many: AnnotationTemplate) -> list[str]:
     """Return what else could be the labels of a folder with annotations of many pictures."""
     unread = "are there, too, and this proposal does not read them"
     questions = [f"label pictures {unread}: image = '{image}', label = '{label}'" for image, label in many.labels]

@@ -14,8 +14,8 @@ from packer.publish.atomic import store_errors
 from packer.publish.generation import Current, read_current
 from packer.publish.local_mirror import (
     STAMP,
+    ChosenNames,
     Entries,
-    Wanted,
     copy_objects,
     make_shadow,
     mark,
@@ -86,7 +86,7 @@ def open_bucket(
     scratch: Path | None,
     slots: int,
     may_lock: bool,
-    wanted: Wanted = with_stamps,
+    wanted: ChosenNames = with_stamps,
 ) -> Iterator[Bucket]:
     """Open the bucket of a pack, after a probe of its conditions, with a shadow below `scratch` or TMPDIR.
 

@@ -29,14 +29,14 @@ from readers.contract.leftovers import MAX_AGE, sweep
 from readers.contract.manifest import GENERATIONS, MANIFEST, MARK, SHARDS
 from readers.contract.receipt import SUFFIX
 from readers.contract.shard_table import table_path
-from readers.stores.store import Entry, Store, check_name
+from readers.stores.store import Listed, Store, check_name
 
 STAMP = ".stamps"
 READERS = 16
 """Threads that read small objects at the same time."""
 _SHARD = re.compile(rf"{SHARDS}/([^/]+-[0-9a-f]{{32}})\.[^/]+")
-Entries: TypeAlias = Mapping[str, Entry]
-Wanted: TypeAlias = Callable[[Entries], Iterable[str]]
+Entries: TypeAlias = Mapping[str, Listed]
+ChosenNames: TypeAlias = Callable[[Entries], Iterable[str]]
 """Returns the names of the small objects that are copied, of all objects of a pack."""
 
 
@@ -55,7 +55,7 @@ def private_scratch(scratch: Path | None) -> Iterator[Path]:
 
 @contextmanager
 def open_shadow(
-    store: Store, scratch: Path | None, wanted: Wanted, holes: Collection[str] = (SHARDS,)
+    store: Store, scratch: Path | None, wanted: ChosenNames, holes: Collection[str] = (SHARDS,)
 ) -> Iterator[Path]:
     """Make the shadow of a pack in a store, of which nothing is changed.
 
@@ -79,7 +79,7 @@ def named(text: str, folder: Path, store: Store) -> str:
     return text.replace(str(folder), store.url)
 
 
-def objects_of_pack(store: Store) -> dict[str, Entry]:
+def objects_of_pack(store: Store) -> dict[str, Listed]:
     """Return each object of a pack. Refuse a folder that holds anything but a pack; an empty one is new."""
     found = {entry.name: entry for entry in store.list("")}
     others = [name for name in found if not name.startswith((PREFIX, f"{LOCKS}/"))]

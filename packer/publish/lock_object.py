@@ -22,7 +22,7 @@ from packer.publish.conditional_writes import answered
 from packer.publish.store_probe import fault_of_conditions
 from readers.contract.errors import StoreError
 from readers.contract.json_entry import loads
-from readers.stores.store import Data, Entry, Store, Version
+from readers.stores.store import Data, Listed, Store, Version
 
 LOCKS = ".locks"
 LIFETIME, RENEWAL = 600.0, 60.0
@@ -122,7 +122,7 @@ def _check_alone(store: Store, mine: str) -> None:
         raise BusyError(f"{store.url}: is being changed by {_owner(store, others[0])}")
 
 
-def _lives(lock: Entry, mine: Entry) -> bool:
+def _lives(lock: Listed, mine: Listed) -> bool:
     return lock.modified > mine.modified - LIFETIME
 
 

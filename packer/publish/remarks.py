@@ -16,7 +16,7 @@ from packer.publish.atomic import write_atomic
 from packer.publish.target import REMARKS
 from readers.contract.errors import DamagedError
 from readers.contract.files import plain_file
-from readers.contract.json_entry import Entry, Problem, loads
+from readers.contract.json_entry import Entry, JsonProblem, loads
 from readers.contract.manifest import Manifest
 
 MOST_LISTED = 1000
@@ -68,7 +68,7 @@ def load_remarks(out: Path, manifest: Manifest) -> Remarks | None:
             document = loads(file.read(_MOST_BYTES))
     except (OSError, DamagedError, ValueError, RecursionError):
         return None
-    problems: list[Problem] = []
+    problems: list[JsonProblem] = []
     remarks = _remarks(Entry(document, "", problems))
     return None if problems or remarks.identity != manifest.identity else remarks
 

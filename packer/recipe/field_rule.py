@@ -16,8 +16,8 @@ from readers.contract.fields import JPEG, Field, classes_field
 from readers.contract.json_entry import Entry, fingerprint
 from readers.contract.kinds import CLASSES, IDS, MULTILABEL, PICTURE, VALUES
 
-Read: TypeAlias = "ImageRules | LabelRules | IdRules | ValueRules | MultilabelRules"
-_RULES: dict[str, Callable[[Entry], Read]] = {
+ReadRule: TypeAlias = "ImageRules | LabelRules | IdRules | ValueRules | MultilabelRules"
+_RULES: dict[str, Callable[[Entry], ReadRule]] = {
     PICTURE: ImageRules.from_json,
     CLASSES: LabelRules.from_json,
     IDS: IdRules.from_json,
@@ -31,7 +31,7 @@ class FieldRule:
     """A field of a recipe. `read` are the rules of its kind, `template` is the pattern of its files, if it has one."""
 
     field: Field
-    read: Read
+    read: ReadRule
     template: str = ""
     jpeg: JpegRules | None = None
     """The rules of a field that is stored as JPEG."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from packer.recipe.recipe import Recipe
 from readers.contract.errors import DamagedError
-from readers.contract.json_entry import Entry, Problem, loads
+from readers.contract.json_entry import Entry, JsonProblem, loads
 from readers.contract.manifest import DIGEST, NAME
 from readers.contract.tiles import Size
 
@@ -78,7 +78,7 @@ class PlanFacts:
     @classmethod
     def from_text(cls, text: str, path: object) -> PlanFacts:
         """Read plan.json, or raise a DamagedError that names every problem."""
-        problems: list[Problem] = []
+        problems: list[JsonProblem] = []
         try:
             facts = cls._read(Entry(loads(text), "", problems))
         except (ValueError, RecursionError) as error:

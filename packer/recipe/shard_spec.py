@@ -10,7 +10,7 @@ from packer.errors import EngineError
 from packer.recipe.piece import Piece
 from packer.recipe.recipe import Recipe
 from readers.contract.fields import Field
-from readers.contract.json_entry import Entry, Problem, loads
+from readers.contract.json_entry import Entry, JsonProblem, loads
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class ShardSpec:
 
     @classmethod
     def from_text(cls, text: str) -> ShardSpec:
-        problems: list[Problem] = []
+        problems: list[JsonProblem] = []
         entry = Entry(loads(text), "", problems)
         split = entry.text("split")
         pieces = tuple(Piece.from_json(split, values) for values in entry.lists("pieces"))

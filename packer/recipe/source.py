@@ -22,7 +22,7 @@ from readers.contract.tiles import Size
 
 Heads: TypeAlias = "tuple[Header, ...] | str"
 """The header of each field that a row has, all of one upright size, or the reason why the row is bad."""
-Data: TypeAlias = "bytes | NDArray[Any]"
+FieldData: TypeAlias = "bytes | NDArray[Any]"
 """The bytes of a file, or the pixels of an array that nobody else will change."""
 UNKNOWN = -1
 """The first number of a state that proves nothing: the row may have changed."""
@@ -108,7 +108,7 @@ def receipt_text(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ListingRules:
     """The options of a build that decide which rows a source lists."""
 
     out: Path
@@ -212,7 +212,7 @@ class Source(ABC):
     def rows(self) -> Iterable[RowRef]:
         """Yield a reference to each row, in any order."""
 
-    def list_rows(self, wanted: Wanted) -> Listing:
+    def list_rows(self, wanted: ListingRules) -> Listing:
         """Return the rows for a build. Raise UsageError if it cannot be built from this source."""
         return Listing(self.rows(), type(self).__name__)
 

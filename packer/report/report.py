@@ -21,7 +21,7 @@ from packer.report.heat import MOST_ROWS, HeatMaps, heat_by_split
 from packer.report.remarks_of import remarks_of
 from packer.report.rows_shown import RowsShown, Shown
 from packer.shards.count_sizes import count_sizes
-from packer.shards.row_counts import Counted
+from packer.shards.row_counts import CountedFields
 from packer.shards.stamps import load_stamps_of
 from readers.contract.fields import Field
 from readers.contract.manifest import ALL, Manifest
@@ -96,7 +96,7 @@ def make_report(out: str | PathLike[str], rows: int = 16, seed: int = 0, progres
     pack = Pack.open(Path(out))
     pack.select([field.name for field in pack.manifest.fields])
     manifest, every = pack.manifest, pack.rows_of(ALL)
-    label = Counted.of(manifest.fields, manifest.fields).label
+    label = CountedFields.of(manifest.fields, manifest.fields).label
     gathered = gather(count_rows(pack, progress), len(label.classes or ()) if label else 0, _rarest(manifest, label))
     shown = RowsShown(RowPictures(pack, Style()))
     remarks = remarks_of(pack, progress)
@@ -122,7 +122,7 @@ def make_report(out: str | PathLike[str], rows: int = 16, seed: int = 0, progres
 
 def _others(manifest: Manifest) -> list[Field]:
     """Return the fields except the counted label, and the counted picture if its numbers are the usual 0 to 255."""
-    counted = Counted.of(manifest.fields, manifest.fields)
+    counted = CountedFields.of(manifest.fields, manifest.fields)
     usual = counted.picture if counted.picture is not None and counted.picture.dtype == "|u1" else None
     return [field for field in manifest.fields if field not in (counted.label, usual)]
 

@@ -19,9 +19,9 @@ from packer.recipe.piece import text_of
 from packer.recipe.shard_spec import ShardSpec
 from packer.recipe.source import Source
 from packer.shards.columns import Columns, Memory, fresh
-from packer.shards.formats import Arrays, writer
+from packer.shards.formats import ShardArrays, writer
 from packer.shards.receipt_on_disk import content_fingerprint, whole_shard
-from packer.shards.row_counts import Counted, write_counts
+from packer.shards.row_counts import CountedFields, write_counts
 from packer.shards.row_table import RowTable
 from packer.shards.rows import Row, RowMaker, RowTarget
 from packer.shards.scratch import Scratch
@@ -99,7 +99,7 @@ def decode_pieces(
 ) -> tuple[Columns, RowTable]:
     """Return the columns of a shard, filled at these indices, and the table of its rows."""
     columns = Columns(spec, memory, scratch)
-    counted = Counted.of(spec.recipe.fields, spec.fields)
+    counted = CountedFields.of(spec.recipe.fields, spec.fields)
     table = RowTable(spec.pieces, spec.fields, counted, source.states([]).shape[1])
     maker = RowMaker(spec.recipe, spec.fields, source, scratch)
     starts = _pictures(spec, indices)
@@ -171,7 +171,7 @@ def _store(
     return complete
 
 
-def _write(receipt: Receipt, arrays: Arrays, fields: Sequence[Field], stem: Path) -> list[ShardFile]:
+def _write(receipt: Receipt, arrays: ShardArrays, fields: Sequence[Field], stem: Path) -> list[ShardFile]:
     """Write the files, whose names begin with `stem`."""
     digests = writer(receipt.storage).write(stem, arrays, fields)
     return [

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.recipe.shard_spec import ShardSpec
-from packer.shards.formats import Arrays
+from packer.shards.formats import ShardArrays
 from packer.shards.scratch import Scratch
 from readers.contract.fields import END, KEY, SIZE, Field
 
@@ -78,7 +78,7 @@ class Columns:
         """Take an encoded row, or the scratch file that holds it."""
         self._encoded[field][index] = encoded
 
-    def kept(self, indices: Sequence[int]) -> Arrays:
+    def kept(self, indices: Sequence[int]) -> ShardArrays:
         """Return the columns of these rows, for the writer of a storage format."""
         columns: dict[str, NDArray[Any]] = {}
         for field in self._fields:

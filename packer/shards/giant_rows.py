@@ -53,7 +53,7 @@ def may_be_giant(fields: Sequence[Field]) -> bool:
     return all(field.is_tiled and field.native for field in fields)
 
 
-class Built(NamedTuple):
+class StoredInFile(NamedTuple):
     """The facts of a field of a row that is stored in a file."""
 
     crc32: int
@@ -66,7 +66,7 @@ class Built(NamedTuple):
     """The header of the file, if it is one picture."""
 
 
-def build(rule: FieldRule, kind: FieldKind, lines: Lines, name: str, path: Path) -> Built:
+def build(rule: FieldRule, kind: FieldKind, lines: Lines, name: str, path: Path) -> StoredInFile:
     """Store a field of a row in a file. Raise BadPair with the name of what it was read from."""
     field, pixels = rule.field, math.prod(lines.size)
     grid = grid_of(field, field.row_shape(*lines.size))
@@ -93,7 +93,7 @@ def build(rule: FieldRule, kind: FieldKind, lines: Lines, name: str, path: Path)
             del given, numbers, stored, line, encoded  # the next strip takes their memory
         checksum = tiles.end()
     quality = psnr(tiles.squares, pixels * field.numbers)
-    return Built(checksum, of_one_row(found, pixels), quality, raw.look, header)
+    return StoredInFile(checksum, of_one_row(found, pixels), quality, raw.look, header)
 
 
 def _decoded(lines: Lines, strips: Sequence[slice], name: str) -> Generator[tuple[slice, Given], None, None]:

@@ -27,7 +27,7 @@ from packer.pixels.label_codec import LabelCodec
 from packer.pixels.label_rules import AS_THE_TABLE_SAYS, LabelRules
 from packer.recipe.recipe import Recipe
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import Data, PackedPixels, Slices, Source
+from packer.recipe.source import FieldData, PackedPixels, Slices, Source
 from packer.shards.kinds import FieldKind
 from packer.shards.kinds.by_field import kinds_of
 from readers.contract.classes import ClassTable
@@ -163,7 +163,7 @@ def _header(*facts: Any) -> Header:
     return replace(header, grid=Grid(tuple(sides), known, system))
 
 
-def _heads(parts: Sequence[str], fields: Sequence[Data]) -> LabelCounts:
+def _heads(parts: Sequence[str], fields: Sequence[FieldData]) -> LabelCounts:
     """Return the headers of the fields that a row has."""
     heads = []
     try:
@@ -226,7 +226,7 @@ def colour_parts(codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
     return np.asarray((codes ^ OPAQUE)[:, None] >> np.array([0, 8, 16, 24], np.uint32) & 0xFF, np.uint8)
 
 
-def _image(data: Data, rules: ImageRules | None, max_pixels: int) -> NDArray[Any]:
+def _image(data: FieldData, rules: ImageRules | None, max_pixels: int) -> NDArray[Any]:
     if rules is None:
         header = header_of(data, max_pixels)
         whole = WHOLE_RANGE if header.dtype != "|u1" else None

@@ -20,7 +20,7 @@ from packer.shards.rows import RowMaker, RowTarget
 from readers.contract.fields import Field, Sides
 
 
-class RowSizes(NamedTuple):
+class MeasuredRow(NamedTuple):
     """The bytes of a row: of each field of the shard, raw and as its recipe stores it, and by each of the other rules.
 
     Those by a rule are 0 if the row has no such field, or cannot be stored so. `bad` is why the row cannot be packed.
@@ -32,14 +32,14 @@ class RowSizes(NamedTuple):
     bad: str | None = None
 
 
-def measure_rows(spec: ShardSpec, others: Sequence[FieldRule], source: Source, mark: PairMark) -> Iterator[RowSizes]:
+def measure_rows(spec: ShardSpec, others: Sequence[FieldRule], source: Source, mark: PairMark) -> Iterator[MeasuredRow]:
     """Yield the sizes of the pieces of a shard. The other rules are those of its fields, with other encodings."""
     maker = RowMaker(spec.recipe, spec.fields, source)
     for index, piece in enumerate(spec.pieces):
         memory = OneRow(spec.fields, spec.recipe.geometry.size or piece.size or (0,) * spec.recipe.sides)
         with mark(index):
             (row,) = maker.fill([RowTarget(piece, memory, 0)])
-            yield RowSizes(bad=row.reject) if row.reject is not None else memory.sizes(others)
+            yield MeasuredRow(bad=row.reject) if row.reject is not None else memory.sizes(others)
 
 
 class OneRow:
@@ -56,10 +56,10 @@ class OneRow:
         assert isinstance(encoded, bytes), "without a scratch folder rows are built at once"
         self._stored[field.name] = len(encoded)
 
-    def sizes(self, others: Sequence[FieldRule]) -> RowSizes:
+    def sizes(self, others: Sequence[FieldRule]) -> MeasuredRow:
         """Return the sizes of the row that was filled in."""
         raw = tuple(array.nbytes for array in self._arrays.values())
-        return RowSizes(raw, tuple(self._stored.values()), tuple(map(self._size, others)))
+        return MeasuredRow(raw, tuple(self._stored.values()), tuple(map(self._size, others)))
 
     def _size(self, rule: FieldRule) -> int:
         with suppress(BadPair):

@@ -28,14 +28,14 @@ _RULE = 1
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedFields:
     """The fields of a shard that are counted: the label, and the first picture; None if rows have none."""
 
     label: Field | None
     picture: Field | None
 
     @classmethod
-    def of(cls, fields: Sequence[Field], present: Sequence[Field]) -> Counted:
+    def of(cls, fields: Sequence[Field], present: Sequence[Field]) -> CountedFields:
         """Choose among the fields of a pack: `label`, or else the first one with classes, and the first picture.
 
         A shard whose rows lack the chosen field has no counts of it: only `present` fields are counted.
@@ -67,7 +67,7 @@ class RowCounts:
         nothing = np.zeros(rows, np.uint32), np.full(rows, np.nan, np.float32)
         return cls(np.zeros((classes, rows), np.uint32), *nothing)
 
-    def put(self, row: int, counted: Counted, fields: Iterable[Field], known: Iterable[FieldStatistics]) -> None:
+    def put(self, row: int, counted: CountedFields, fields: Iterable[Field], known: Iterable[FieldStatistics]) -> None:
         """Fill in a row from the statistics of its fields."""
         for field, each in zip(fields, known, strict=True):
             if field == counted.label and isinstance(each, ClassStatistics):

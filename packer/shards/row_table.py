@@ -11,7 +11,7 @@ import numpy as np
 
 from packer.recipe.piece import Piece
 from packer.recipe.source import receipt_text
-from packer.shards.row_counts import Counted, RowCounts
+from packer.shards.row_counts import CountedFields, RowCounts
 from packer.shards.rows import Row
 from packer.shards.stamps import record
 from readers.contract.fields import Field
@@ -23,7 +23,7 @@ from readers.contract.statistics import Statistics, no_rows
 class RowTable:
     """One place for each piece of a shard. Threads put the rows there, in any order."""
 
-    def __init__(self, pieces: Sequence[Piece], fields: Sequence[Field], counted: Counted, width: int) -> None:
+    def __init__(self, pieces: Sequence[Piece], fields: Sequence[Field], counted: CountedFields, width: int) -> None:
         self._pieces = pieces
         nothing = no_rows(fields)
         self._crc32 = np.zeros((len(nothing), len(pieces)), np.uint32)

@@ -174,7 +174,7 @@ class RowMaker:
 
     def _build(
         self, target: RowTarget, fields: Sequence[Lines], names: Sequence[str], scratch: Scratch
-    ) -> list[giant_rows.Built]:
+    ) -> list[giant_rows.StoredInFile]:
         """Store each field of a row in a file of its own. Of a bad row no file is left."""
         paths = [scratch.path(f"{target.index}-{rule.name}") for rule in self._rules]
         steps = zip(self._rules, self._kinds, fields, names, paths, strict=True)

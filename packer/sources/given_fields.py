@@ -9,7 +9,7 @@ import numpy as np
 from blake3 import blake3
 
 from packer.errors import BadPair
-from packer.recipe.source import Data
+from packer.recipe.source import FieldData
 from packer.sources.portable_functions import plain
 
 IMAGE, LABEL = "image", "label"
@@ -17,7 +17,7 @@ FIELDS = (IMAGE, LABEL)
 """The fields of a row that has no others."""
 
 
-def take_fields(given: object, wanted: Mapping[str, bool]) -> tuple[Data, ...]:
+def take_fields(given: object, wanted: Mapping[str, bool]) -> tuple[FieldData, ...]:
     """Return copies of the wanted fields: the user may fill the same arrays with the next row. One that the row lacks,
     as `wanted` says, is empty."""
     names = plain(" and ".join(wanted))
@@ -35,7 +35,7 @@ def take_fields(given: object, wanted: Mapping[str, bool]) -> tuple[Data, ...]:
     return tuple(_taken(name, given[name]) if is_present else b"" for name, is_present in wanted.items())
 
 
-def _taken(name: str, value: object) -> Data:
+def _taken(name: str, value: object) -> FieldData:
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
     if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
@@ -50,7 +50,7 @@ def _kind(value: object) -> str:
     return "None" if value is None else f"a {plain(type(value).__name__)}"
 
 
-def identity(data: Data) -> str:
+def identity(data: FieldData) -> str:
     """Return the BLAKE3 of a file's bytes, or of the dtype, the shape and the numbers of an array."""
     if isinstance(data, bytes):
         return blake3(data).hexdigest()

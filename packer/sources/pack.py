@@ -17,8 +17,8 @@ from zlib_ng.zlib_ng import crc32
 from packer.decoding.header import Header
 from packer.errors import InputError, UsageError
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import Heads, Listing, Loaded, PackedPixels, Slices, Source, Wanted
-from packer.sources.pack_facts import HALF, ShardFacts
+from packer.recipe.source import Heads, Listing, ListingRules, Loaded, PackedPixels, Slices, Source
+from packer.sources.pack_facts import HALF, PackedShard
 from packer.sources.pack_lines import PackLines
 from readers.contract.classes import ClassTable
 from readers.contract.errors import DamagedError
@@ -43,7 +43,7 @@ class PackSource(Source):
 
     def __init__(self, pack: Pack, chosen: Mapping[int, Sequence[int]] | None = None) -> None:
         self._pack, self._chosen = pack, chosen
-        self._known: dict[int, ShardFacts] = {}
+        self._known: dict[int, PackedShard] = {}
         self.fields = pack.manifest.fields
 
     @classmethod
@@ -102,7 +102,7 @@ class PackSource(Source):
                     part = f"{stem}/{row}"
                     yield RowRef(split.name, keys[row], tuple(part if has else "" for has in there))
 
-    def list_rows(self, wanted: Wanted) -> Listing:
+    def list_rows(self, wanted: ListingRules) -> Listing:
         """Return the rows of the pack. They cannot be packed into the pack itself."""
         source, target = self.root.resolve(), wanted.out.resolve()
         if source == target:
@@ -230,9 +230,9 @@ class PackSource(Source):
         """Return the sum of the times of a shard's files, 0 for one that is missing."""
         return sum(map(_mtime, self._facts(shard).files)) & HALF
 
-    def _facts(self, shard: int) -> ShardFacts:
+    def _facts(self, shard: int) -> PackedShard:
         if shard not in self._known:
-            self._known[shard] = ShardFacts.of(self._receipt(shard), self._pack.stem(shard))
+            self._known[shard] = PackedShard.of(self._receipt(shard), self._pack.stem(shard))
         return self._known[shard]
 
     def _receipt(self, shard: int) -> Receipt:

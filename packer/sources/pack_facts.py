@@ -15,7 +15,7 @@ HALF = (1 << 63) - 1
 """A number of a state has 63 bits, so that it is not negative."""
 
 
-class ShardFacts(NamedTuple):
+class PackedShard(NamedTuple):
     """The facts of a shard that are kept of its receipt."""
 
     digests: NDArray[np.uint8]
@@ -35,7 +35,7 @@ class ShardFacts(NamedTuple):
         return (self.notes[key],) if key in self.notes else ()
 
     @classmethod
-    def of(cls, receipt: Receipt, stem: Path) -> ShardFacts:
+    def of(cls, receipt: Receipt, stem: Path) -> PackedShard:
         """Take the facts out of the receipt of the shard whose files begin with `stem`."""
         inputs = {source.key: source for source in receipt.sources}
         notes = dict(receipt.notes)

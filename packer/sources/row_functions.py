@@ -11,7 +11,7 @@ import numpy as np
 from packer.decoding.raw_file import naming
 from packer.errors import BadPair, UsageError
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import Data
+from packer.recipe.source import FieldData
 from packer.sources.given_fields import take_fields
 from packer.sources.portable_functions import ONE_AT_A_TIME, call, from_text, plain, to_text
 from packer.sources.row_keys import given_key, name_of
@@ -55,12 +55,12 @@ class RowFunctions:
     def has_sizes(self) -> bool:
         return self._called.sizes is not None
 
-    def load(self, ref: RowRef, names: Sequence[str]) -> tuple[Data, ...]:
+    def load(self, ref: RowRef, names: Sequence[str]) -> tuple[FieldData, ...]:
         """Return copies of the fields of a row."""
         wanted = dict(zip(names, map(bool, ref.parts), strict=True))
         with naming(name_of(ref.split, ref.key)), ONE_AT_A_TIME:
             load = self._called.load
-            fields: tuple[Data, ...] = call("load", lambda key: take_fields(load(key), wanted), given_key(ref))
+            fields: tuple[FieldData, ...] = call("load", lambda key: take_fields(load(key), wanted), given_key(ref))
             return fields
 
     def version(self, ref: RowRef) -> object:

@@ -22,7 +22,7 @@ from packer.decoding.header import Header
 from packer.decoding.raw_file import naming
 from packer.errors import BadPair
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import UNKNOWN, Data, Heads, Loaded, Source
+from packer.recipe.source import UNKNOWN, FieldData, Heads, Loaded, Source
 from packer.sources.given_fields import FIELDS, LABEL, identity
 from packer.sources.portable_functions import FUNCTIONS
 from packer.sources.row_functions import RowFunctions, size_of
@@ -186,7 +186,7 @@ class Rows(Source):
             raise BadPair(f"{part} is {found}, not {expected} as sizes or the sample say; give a size to scale to")
 
 
-def _checked(data: Data, name: str) -> tuple[Data, Header]:
+def _checked(data: FieldData, name: str) -> tuple[FieldData, Header]:
     """Return a field and its header, or raise BadPair if no shard can hold it."""
     if name == LABEL and not isinstance(data, bytes):
         data = class_numbers(data)

@@ -31,7 +31,7 @@ TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".s
 
 def make_app(viewed: Viewed, hosts: Iterable[str], token: str) -> ASGIApp:
     """Return the server of a page, which answers to whoever knows the token, under these names or under any."""
-    pages = Pages(viewed)
+    pages = ViewPages(viewed)
     routes = [Route(path, _answer(static)) for path, static in _static().items()]
     routes += [
         Route("/api/pack", pages.pack),
@@ -49,7 +49,7 @@ def make_app(viewed: Viewed, hosts: Iterable[str], token: str) -> ASGIApp:
     return Guard(Starlette(routes=routes, exception_handlers=handlers), hosts, token)
 
 
-class Pages:
+class ViewPages:
     """Answers requests about one pack. Starlette runs these functions in threads."""
 
     def __init__(self, viewed: Viewed) -> None:

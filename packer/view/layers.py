@@ -20,7 +20,7 @@ from readers.formats.large_rows import has_large_picture, picture
 from readers.pack import Pack
 from readers.pictures.draw import Look, Picture, draw
 from readers.pictures.shrink import fitted
-from readers.pictures.window import Window, window_of
+from readers.pictures.window import ShownPart, window_of
 from readers.row_pictures import RowPictures, Style
 
 LONGEST = 192
@@ -76,7 +76,7 @@ class Layers:
 
 def drawn(field: Field, pixels: NDArray[Any], window: tuple[float, float] | None = None) -> Picture:
     """Return a field of a row in its own size and colours."""
-    return draw(field, pixels, Look(window=None if window is None else Window(*window))).rgb
+    return draw(field, pixels, Look(window=None if window is None else ShownPart(*window))).rgb
 
 
 def windows(field: Field, pixels: NDArray[Any]) -> tuple[tuple[float, float], tuple[float, float]]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.packs.count_rows import count_rows
-from packer.shards.row_counts import Counted, RowCounts
+from packer.shards.row_counts import CountedFields, RowCounts
 from readers.contract.errors import ReadError
 from readers.pack import Pack
 
@@ -25,7 +25,7 @@ class RowIndex:
     """Arrays over all rows. They are filled by a thread, because the first rows are shown before all are counted."""
 
     def __init__(self, pack: Pack) -> None:
-        self.label = Counted.of(pack.manifest.fields, pack.manifest.fields).label
+        self.label = CountedFields.of(pack.manifest.fields, pack.manifest.fields).label
         self.classes = min(MOST_CLASSES, len(self.label.classes or ()) if self.label else 0)
         self.done = 0
         self.problem = ""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
 
-Cells: TypeAlias = "ctypes.Array[ctypes.c_uint64]"
+SharedCells: TypeAlias = "ctypes.Array[ctypes.c_uint64]"
 Pulse: TypeAlias = ctypes.c_uint64
 IDLE = 0
 
@@ -18,7 +18,7 @@ IDLE = 0
 class Heartbeat:
     """The worker's side: a cell per thread holds the index of its pair plus one, or IDLE."""
 
-    def __init__(self, cells: Cells, pulse: Pulse) -> None:
+    def __init__(self, cells: SharedCells, pulse: Pulse) -> None:
         self._cells, self._pulse = cells, pulse
         self._free = list(range(len(cells)))
 
@@ -44,7 +44,7 @@ class HeartbeatMonitor:
     Only time in which the parent was awake counts: a machine that slept, or a parent that was stopped, kills no worker.
     """
 
-    def __init__(self, cells: Cells, pulse: Pulse) -> None:
+    def __init__(self, cells: SharedCells, pulse: Pulse) -> None:
         self._cells, self._pulse = cells, pulse
         self._last_pulse: tuple[int, float] = (0, 0.0)
         self._last_cells: list[tuple[int, float]] = [(IDLE, 0.0)] * len(cells)

@@ -12,7 +12,7 @@ from packer.errors import EngineError, TargetError
 from packer.recipe.field_rule import FieldRule
 from packer.recipe.shard_spec import ShardSpec
 from packer.shards.inspect import InspectRequest, LabelCounts
-from packer.shards.measure import RowSizes
+from packer.shards.measure import MeasuredRow
 from packer.workers.messages import InspectTask, MeasureTask, ShardTask, read_counts, read_fingerprint, read_sizes
 from readers.contract.errors import DamagedError
 from readers.contract.manifest import SHARDS
@@ -173,19 +173,19 @@ class MeasureJob:
     def __init__(self, index: int, spec: ShardSpec, others: Sequence[FieldRule], source: str) -> None:
         self.index, self.source = index, source
         self._spec, self._others = spec, tuple(others)
-        self._crashed: tuple[RowSizes, ...] = ()
+        self._crashed: tuple[MeasuredRow, ...] = ()
 
     def task(self) -> str:
         return MeasureTask(self._spec, self._others).to_text()
 
-    def read(self, text: str) -> tuple[RowSizes, ...]:
+    def read(self, text: str) -> tuple[MeasuredRow, ...]:
         return read_sizes(text) + self._crashed
 
     def crashed(self, indices: Sequence[int], cause: str) -> None:
         out = indices or range(len(self._spec.pieces))
         kept = [piece for index, piece in enumerate(self._spec.pieces) if index not in out]
         names = (" or ".join(filter(None, self._spec.pieces[index].ref.parts)) for index in out)
-        self._crashed += tuple(RowSizes(bad=f"{name}: {cause}") for name in names)
+        self._crashed += tuple(MeasuredRow(bad=f"{name}: {cause}") for name in names)
         self._spec = replace(self._spec, pieces=kept)
 
 

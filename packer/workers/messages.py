@@ -12,8 +12,8 @@ from packer.errors import BusyError, EngineError, LostFileError, TargetError, Us
 from packer.recipe.field_rule import FieldRule
 from packer.recipe.shard_spec import ShardSpec
 from packer.shards.inspect import InspectRequest, LabelCounts
-from packer.shards.measure import RowSizes
-from readers.contract.json_entry import Entry, Problem
+from packer.shards.measure import MeasuredRow
+from readers.contract.json_entry import Entry, JsonProblem
 from readers.contract.receipt import FINGERPRINT, Receipt
 
 
@@ -87,7 +87,7 @@ def inspect_answer(counts: LabelCounts) -> str:
     return json.dumps({"counts": counts.to_json()})
 
 
-def measure_answer(rows: Iterable[RowSizes]) -> str:
+def measure_answer(rows: Iterable[MeasuredRow]) -> str:
     """Answer a measure task."""
     return json.dumps({"rows": list(rows)})
 
@@ -113,17 +113,17 @@ def read_fingerprint(text: str) -> str | None:
 
 def read_counts(text: str) -> LabelCounts:
     """Read the answer to an inspect task. Raises the worker's error."""
-    problems: list[Problem] = []
+    problems: list[JsonProblem] = []
     counts = LabelCounts.from_json(Entry(_answer(text)["counts"], "", problems))
     if problems:
         raise EngineError("a worker's answer is not valid: " + "; ".join(map(str, problems)))
     return counts
 
 
-def read_sizes(text: str) -> tuple[RowSizes, ...]:
+def read_sizes(text: str) -> tuple[MeasuredRow, ...]:
     """Read the answer to a measure task. Raises the worker's error."""
     return tuple(
-        RowSizes(_wholes(raw), _wholes(fields), _wholes(others), None if bad is None else str(bad))
+        MeasuredRow(_wholes(raw), _wholes(fields), _wholes(others), None if bad is None else str(bad))
         for raw, fields, others, bad in _answer(text)["rows"]
     )
 

@@ -10,7 +10,7 @@ from packer.recipe.field_rule import FieldRule
 from packer.recipe.shard_spec import ShardSpec
 from packer.recipe.source import Source
 from packer.shards.inspect import InspectRequest, LabelCounts
-from packer.shards.measure import RowSizes
+from packer.shards.measure import MeasuredRow
 from packer.workers.jobs import InspectJob, MeasureJob, OneTry, ShardJob
 from packer.workers.pool import Pool
 from packer.workers.supervisor import Supervisor
@@ -56,7 +56,7 @@ def inspect_pairs(requests: Sequence[InspectRequest], source: Source, pool: Pool
 
 def measure_pieces(
     specs: Sequence[ShardSpec], others: Sequence[FieldRule], source: Source, pool: Pool
-) -> list[tuple[ShardSpec, tuple[RowSizes, ...]]]:
+) -> list[tuple[ShardSpec, tuple[MeasuredRow, ...]]]:
     """Return the sizes of the rows of each spec, with their encodings and by the other rules."""
     text = source.to_text()
     jobs = (MeasureJob(index, spec, others, text) for index, spec in enumerate(specs))

@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Connection
 
-from packer.workers.heartbeat import Cells, Heartbeat, Pulse
+from packer.workers.heartbeat import Heartbeat, Pulse, SharedCells
 from packer.workers.memory import keep_memory
 from packer.workers.tasks import TaskRunner
 
@@ -35,7 +35,7 @@ IMPORTED_BY = os.getpid()
 """The process that imported this module: the server that workers are forked from, unless its preload failed."""
 
 
-def work(pipe: Connection, cells: Cells, pulse: Pulse, threads: Pulse, environment: dict[str, str]) -> None:
+def work(pipe: Connection, cells: SharedCells, pulse: Pulse, threads: Pulse, environment: dict[str, str]) -> None:
     """Do the tasks that come through the pipe, in as many threads as `threads` says, at most one per cell.
 
     The environment is that of the parent now, such as credentials. The fork server has the one of its own start.

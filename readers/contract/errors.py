@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from readers.contract.json_entry import Problem
+from readers.contract.json_entry import JsonProblem
 
 
 class ReadError(Exception):
@@ -48,7 +48,7 @@ class DamagedError(ReadError):
 class ManifestError(DamagedError):
     """A manifest breaks the format; `problems` lists every wrong value."""
 
-    def __init__(self, message: str, problems: Sequence[Problem] = ()) -> None:
+    def __init__(self, message: str, problems: Sequence[JsonProblem] = ()) -> None:
         super().__init__(message)
         self.problems = tuple(problems)
 

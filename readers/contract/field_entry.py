@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from readers.contract.classes import ClassTable
 from readers.contract.fields import JPEG, RAW, VOLUME, ZSTD, Field
-from readers.contract.json_entry import Entry, Problem
+from readers.contract.json_entry import Entry, JsonProblem
 from readers.contract.kinds import (
     CLASSES,
     DTYPES,
@@ -54,18 +54,18 @@ def read_field(entry: Entry) -> Field:
     return field
 
 
-def check_fields(fields: Sequence[Field], problems: list[Problem]) -> None:
+def check_fields(fields: Sequence[Field], problems: list[JsonProblem]) -> None:
     """Add what is wrong with the fields of a pack together."""
     names = [field.name for field in fields]
     if not 1 <= len(set(names)) == len(names) <= MOST_FIELDS:
-        problems.append(Problem("fields", f"expected 1 to {MOST_FIELDS} different names, found {len(names)} fields"))
+        problems.append(JsonProblem("fields", f"expected 1 to {MOST_FIELDS} names, each once, found {len(names)}"))
         return
     if fields[0].optional:
-        problems.append(Problem("fields.0.optional", "expected false: every row has the first field"))
+        problems.append(JsonProblem("fields.0.optional", "expected false: every row has the first field"))
     for number, field in enumerate(fields[1:], 1):
         if field.sides != fields[0].sides:
             message = f"{fields[0].name} {fields[0].shape} and {field.name} {field.shape} differ in size"
-            problems.append(Problem(f"fields.{number}.shape", message))
+            problems.append(JsonProblem(f"fields.{number}.shape", message))
 
 
 def _name(field: Field) -> Iterator[tuple[str, str]]:

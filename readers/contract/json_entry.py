@@ -25,7 +25,7 @@ MOST_OF_KEY = 60
 
 
 @dataclass(frozen=True)
-class Problem:
+class JsonProblem:
     """A value of a document that is wrong: its path in the document, and what was expected."""
 
     where: str
@@ -38,7 +38,7 @@ class Problem:
 class Entry:
     """A JSON object that is being read. A wrong value is added to `problems`, and a harmless value is returned."""
 
-    def __init__(self, value: object, where: str, problems: list[Problem]) -> None:
+    def __init__(self, value: object, where: str, problems: list[JsonProblem]) -> None:
         self.where = where
         self.problems = problems
         self._taken: set[str] = set()
@@ -51,7 +51,7 @@ class Entry:
     def problem(self, key: str, message: str) -> None:
         """Add a problem with `key` of this object."""
         if len(self.problems) < MOST_PROBLEMS:
-            self.problems.append(Problem(".".join(part for part in (self.where, key) if part), message))
+            self.problems.append(JsonProblem(".".join(part for part in (self.where, key) if part), message))
 
     def has(self, key: str) -> bool:
         """Return whether the object has an optional key."""

@@ -14,7 +14,7 @@ from readers.contract.errors import ManifestError, NoPackError, RequestError, Ve
 from readers.contract.field_entry import check_fields, read_field
 from readers.contract.fields import LABEL, Field
 from readers.contract.files import plain_file
-from readers.contract.json_entry import Entry, Problem, fingerprint, loads
+from readers.contract.json_entry import Entry, JsonProblem, fingerprint, loads
 from readers.contract.no_pack import why_no_pack
 from readers.contract.parts import Part, part_problems
 from readers.contract.statistics import Statistics, misfit, read_statistics, statistics_json, total
@@ -167,26 +167,26 @@ class Manifest:
     def from_text(cls, text: str, path: object) -> Manifest:
         """Read a manifest, or raise a ManifestError with every problem. Nothing in `text` is trusted unchecked."""
         if len(text) > MOST_BYTES or len(text.encode(errors="replace")) > MOST_BYTES:
-            raise _error(path, [Problem("", f"is over the limit of {MOST_BYTES} bytes")])
+            raise _error(path, [JsonProblem("", f"is over the limit of {MOST_BYTES} bytes")])
         try:
             document = loads(text)
         except (ValueError, RecursionError) as error:
-            raise _error(path, [Problem("", f"is not JSON ({error})")]) from error
-        problems: list[Problem] = []
+            raise _error(path, [JsonProblem("", f"is not JSON ({error})")]) from error
+        problems: list[JsonProblem] = []
         entry = Entry(document, "", problems)
         found = entry.text("format"), entry.whole("version")
         if found != (FORMAT, FORMAT_VERSION):
             if found[0] == FORMAT and _is_sealed(document):
                 raise VersionError(f"{path}: {OTHER_VERSION.format(found[1])}")
             wanted = f"expected {FORMAT!r} version {FORMAT_VERSION}, found {found[0]!r} version {found[1]}"
-            raise _error(path, problems or [Problem("format", wanted)])
+            raise _error(path, problems or [JsonProblem("format", wanted)])
         checksum = entry.text("checksum")
         manifest = _manifest(entry)
         entry.close()
         if not problems:
             _check_sums(manifest, problems)
         if not problems and not _is_text_of(manifest, text):
-            problems.append(Problem("checksum", f"{checksum!r} does not fit the content"))
+            problems.append(JsonProblem("checksum", f"{checksum!r} does not fit the content"))
         if problems:
             raise _error(path, problems)
         return manifest
@@ -205,11 +205,11 @@ class Manifest:
         except (FileNotFoundError, NotADirectoryError) as error:
             raise NoPackError(why_no_pack(root, path)) from error
         if len(data) > MOST_BYTES:
-            raise _error(path, [Problem("", f"is over the limit of {MOST_BYTES} bytes")])
+            raise _error(path, [JsonProblem("", f"is over the limit of {MOST_BYTES} bytes")])
         try:
             text = data.decode()
         except UnicodeDecodeError as error:
-            raise _error(path, [Problem("", f"is not UTF-8 ({error})")]) from error
+            raise _error(path, [JsonProblem("", f"is not UTF-8 ({error})")]) from error
         return cls.from_text(text, path)
 
 
@@ -238,28 +238,28 @@ def _manifest(entry: Entry) -> Manifest:
     )
 
 
-def _check_sums(manifest: Manifest, problems: list[Problem]) -> None:
+def _check_sums(manifest: Manifest, problems: list[JsonProblem]) -> None:
     """Check that the parts of a manifest agree with each other."""
     names = [split.name for split in manifest.splits]
     if not names or len(set(names)) != len(names) or (ALL in names and len(names) > 1):
-        problems.append(Problem("splits", f"expected different names, '{ALL}' only alone, found {names}"))
+        problems.append(JsonProblem("splits", f"expected different names, '{ALL}' only alone, found {names}"))
     check_fields(manifest.fields, problems)
     for number, split in enumerate(manifest.splits):
         for name, count in (("rows", split.rows), ("shards", split.shards)):
             if count != sum(getattr(part, name) for part in split.parts):
                 message = f"expected the sum of those of its parts, found {count}"
-                problems.append(Problem(f"splits.{number}.{name}", message))
+                problems.append(JsonProblem(f"splits.{number}.{name}", message))
         for where, wrong in part_problems(manifest.fields, split.parts):
-            problems.append(Problem(f"splits.{number}.parts{where}", wrong))
+            problems.append(JsonProblem(f"splits.{number}.parts{where}", wrong))
         misfits = misfit(split.statistics, manifest.fields)
         if misfits is not None:
-            problems.append(Problem(f"splits.{number}.statistics", misfits))
+            problems.append(JsonProblem(f"splits.{number}.statistics", misfits))
     if not manifest.shards:
-        problems.append(Problem("splits", "expected at least one shard"))
+        problems.append(JsonProblem("splits", "expected at least one shard"))
     if max(manifest.rows, manifest.shards) >= 2**63:
-        problems.append(Problem("splits", "have 2**63 or more rows or shards"))
+        problems.append(JsonProblem("splits", "have 2**63 or more rows or shards"))
     if not DIGEST.fullmatch(manifest.table):
-        problems.append(Problem("table", "expected 64 hex digits"))
+        problems.append(JsonProblem("table", "expected 64 hex digits"))
 
 
 def _is_sealed(document: dict[str, Any]) -> bool:
@@ -271,5 +271,5 @@ def _is_sealed(document: dict[str, Any]) -> bool:
         return False
 
 
-def _error(path: object, problems: list[Problem]) -> ManifestError:
+def _error(path: object, problems: list[JsonProblem]) -> ManifestError:
     return ManifestError(f"{path}: " + "; ".join(str(problem) for problem in problems), problems)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from readers.contract.errors import DamagedError
-from readers.contract.json_entry import Entry, Problem, loads
+from readers.contract.json_entry import Entry, JsonProblem, loads
 from readers.contract.json_lines import json_lines
 from readers.contract.manifest import DIGEST, NAME, STORAGES
 from readers.contract.statistics import Statistics, read_statistics, statistics_json
@@ -154,7 +154,7 @@ class Receipt:
             document = loads(text)
         except (ValueError, RecursionError) as error:
             raise DamagedError(f"{path}: is not JSON ({error})") from error
-        problems: list[Problem] = []
+        problems: list[JsonProblem] = []
         entry = Entry(document, "", problems)
         fields = entry.texts("fields")
         receipt = cls(
@@ -246,22 +246,22 @@ def _psnr(entry: Entry, fields: Iterable[str]) -> dict[str, tuple[int, ...]]:
     return found
 
 
-def _check(receipt: Receipt, problems: list[Problem]) -> None:
+def _check(receipt: Receipt, problems: list[JsonProblem]) -> None:
     """Check that the parts of a receipt agree with each other."""
     if not NAME.fullmatch(receipt.split):
-        problems.append(Problem("split", f"expected the name of a split, found {receipt.split!r}"))
+        problems.append(JsonProblem("split", f"expected the name of a split, found {receipt.split!r}"))
     if not FINGERPRINT.fullmatch(receipt.fingerprint):
-        problems.append(Problem("fingerprint", "expected 32 hex digits"))
+        problems.append(JsonProblem("fingerprint", "expected 32 hex digits"))
     if not receipt.fields or len(set(receipt.fields)) < len(receipt.fields):
-        problems.append(Problem("fields", f"expected different names, found {list(receipt.fields)}"))
+        problems.append(JsonProblem("fields", f"expected different names, found {list(receipt.fields)}"))
     lines, rows = "\n".join(receipt.looks), receipt.rows
     if receipt.looks and not (len(LOOKS.findall(lines)) == len(receipt.looks) == rows and lines.count("\n") < rows):
-        problems.append(Problem("looks", f"expected {rows} texts such as 0123abcd0123456789abcdef"))
+        problems.append(JsonProblem("looks", f"expected {rows} texts such as 0123abcd0123456789abcdef"))
     if any(len(values) != rows for values in receipt.psnr.values()):
-        problems.append(Problem(PSNR, f"expected {rows} numbers for each field"))
+        problems.append(JsonProblem(PSNR, f"expected {rows} numbers for each field"))
     if receipt.rows + len(receipt.rejects) != len(receipt.sources):
         problems.append(
-            Problem("crc32", f"{rows} rows and {len(receipt.rejects)} rejects of {len(receipt.sources)} pairs")
+            JsonProblem("crc32", f"{rows} rows and {len(receipt.rejects)} rejects of {len(receipt.sources)} pairs")
         )
     problems += _wrong_notes(receipt)
 
@@ -271,13 +271,13 @@ def is_note(text: str) -> bool:
     return 0 < len(text) <= MOST_NOTE and not CONTROL.search(text)
 
 
-def _wrong_notes(receipt: Receipt) -> Iterator[Problem]:
+def _wrong_notes(receipt: Receipt) -> Iterator[JsonProblem]:
     """Yield the first note that is not of a row, in order, or whose text no line of a report can show."""
     keys = iter(receipt.keys if receipt.notes else ())
     for number, note in enumerate(receipt.notes):
         if note.key not in keys:  # looks for it after the key of the note before
-            yield Problem(f"notes.{number}", "is not of a row, or not in the order of the rows")
+            yield JsonProblem(f"notes.{number}", "is not of a row, or not in the order of the rows")
             return
         if not is_note(note.text):
-            yield Problem(f"notes.{number}", f"expected 1 to {MOST_NOTE} characters, none of them a control character")
+            yield JsonProblem(f"notes.{number}", f"expected 1 to {MOST_NOTE} characters without control characters")
             return

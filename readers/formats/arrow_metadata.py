@@ -31,7 +31,7 @@ _PRECISION = {2: 0, 4: 1}
 
 
 @dataclass(frozen=True)
-class Kind:
+class ArrowType:
     """A type: its number, the facts (field, layout, value) of its table, and its buffers after the validity.
 
     A buffer has (items more than values, bytes of an item). `repeat` is the number of a child's values for each value;
@@ -41,34 +41,34 @@ class Kind:
     number: int
     facts: tuple[tuple[int, str, int], ...] = ()
     buffers: tuple[tuple[int, int], ...] = ()
-    child: Kind | None = None
+    child: ArrowType | None = None
     repeat: int = 0
 
-    def chain(self) -> Iterator[Kind]:
+    def chain(self) -> Iterator[ArrowType]:
         """Yield this type and its children."""
         yield self
         if self.child is not None:
             yield from self.child.chain()
 
 
-def numbers(dtype: str) -> Kind:
+def numbers(dtype: str) -> ArrowType:
     """Return the type of plain numbers such as `|u1` or `<f4`."""
     kind, size = dtype[1], int(dtype[2:])
     if kind == "f":
-        return Kind(_FLOAT, ((0, "<h", _PRECISION[size]),), ((0, size),))
-    return Kind(_INT, ((0, "<i", 8 * size), (1, "<?", kind == "i")), ((0, size),))
+        return ArrowType(_FLOAT, ((0, "<h", _PRECISION[size]),), ((0, size),))
+    return ArrowType(_INT, ((0, "<i", 8 * size), (1, "<?", kind == "i")), ((0, size),))
 
 
-def fixed_size_list(child: Kind, size: int) -> Kind:
-    return Kind(_FIXED_SIZE_LIST, ((0, "<i", size),), (), child, size)
+def fixed_size_list(child: ArrowType, size: int) -> ArrowType:
+    return ArrowType(_FIXED_SIZE_LIST, ((0, "<i", size),), (), child, size)
 
 
-def large_list(child: Kind) -> Kind:
-    return Kind(_LARGE_LIST, (), ((1, 8),), child)
+def large_list(child: ArrowType) -> ArrowType:
+    return ArrowType(_LARGE_LIST, (), ((1, 8),), child)
 
 
-TEXTS = Kind(_UTF8, (), ((1, 4), (0, 0)))
-LARGE_BINARY = Kind(_LARGE_BINARY, (), ((1, 8), (0, 0)))
+TEXTS = ArrowType(_UTF8, (), ((1, 4), (0, 0)))
+LARGE_BINARY = ArrowType(_LARGE_BINARY, (), ((1, 8), (0, 0)))
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class ArrowColumn:
     """A column that a file must have. A tensor's rows have a shape."""
 
     name: str
-    kind: Kind
+    kind: ArrowType
     shape: tuple[int, ...] | None = None
 
 
@@ -130,7 +130,7 @@ def _check_schema(schema: Table, columns: Sequence[ArrowColumn]) -> None:
         _check_tensor(field, column)
 
 
-def _check_kind(name: str, field: Table, kind: Kind) -> None:
+def _check_kind(name: str, field: Table, kind: ArrowType) -> None:
     if field.whole(2, "<B") != kind.number or field.has(4):
         raise ValueError(f"the column {name!r} has another type than its field")
     facts = field.table(3)
@@ -195,7 +195,7 @@ def _check_node(name: str, node: tuple[int, ...], expected: int) -> int:
 
 
 def _buffers(
-    name: str, kind: Kind, values: int, buffers: Iterator[tuple[int, ...]], start: int, body_length: int
+    name: str, kind: ArrowType, values: int, buffers: Iterator[tuple[int, ...]], start: int, body_length: int
 ) -> list[Buffer]:
     """Return the buffers of a type. They lie in the body and are long enough; there is no validity."""
     if next(buffers)[1]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from readers.contract.errors import DamagedError
 from readers.contract.fields import KEY, LENGTH, SIZE, Field
-from readers.contract.json_entry import Entry, Problem, loads
+from readers.contract.json_entry import Entry, JsonProblem, loads
 from readers.formats.column import Column, ShardFacts, damage_at, load, plain_dtype
 from readers.formats.contents import Contents, contents
 from readers.formats.flat_columns import checked_lengths, flat_column
@@ -40,7 +40,7 @@ _NODE = struct.Struct("<HHHH")  # low and high half of the size or page number, 
 Offsets = NDArray[np.int64]
 Node = tuple[bytes, int, int]
 """An entry: its key, the offset of its value, and the value's size."""
-Read = Callable[[int, int], memoryview]
+ReadBytes = Callable[[int, int], memoryview]
 """Returns so many bytes of a file from an offset on, or fewer at its end."""
 MOST_PAGE = 65536
 
@@ -90,7 +90,7 @@ def _values(path: Path, data: Contents, rows: int) -> list[tuple[int, int]]:
 
 
 @dataclass(frozen=True)
-class Part:
+class ValuePart:
     """The layout of one part of every value; `offset` is None where it differs from row to row."""
 
     offset: int | None
@@ -116,15 +116,15 @@ def row_key(row: int) -> bytes:
     return b"%08d" % row
 
 
-def _layout(path: Path, text: bytes) -> dict[str, Part]:
+def _layout(path: Path, text: bytes) -> dict[str, ValuePart]:
     """Read the layout record: the parts of each value, and their offsets."""
-    problems: list[Problem] = []
+    problems: list[JsonProblem] = []
     parts = {}
     document = loads(text)
     for name in document:
         entry = Entry(document, "layout", problems).entry(name)
         offset, dtype = entry.maybe("offset", entry.whole), entry.text("dtype")
-        parts[name] = Part(offset, _dtype(entry, dtype), entry.shape("shape"))
+        parts[name] = ValuePart(offset, _dtype(entry, dtype), entry.shape("shape"))
     if problems:
         raise DamagedError(f"{path}: " + "; ".join(str(problem) for problem in problems))
     return parts
@@ -139,7 +139,7 @@ def _dtype(entry: Entry, text: str) -> np.dtype[Any]:
 
 
 def _columns(
-    path: Path, facts: ShardFacts, layout: Mapping[str, Part], starts: Offsets, lengths: Offsets
+    path: Path, facts: ShardFacts, layout: Mapping[str, ValuePart], starts: Offsets, lengths: Offsets
 ) -> dict[str, Column]:
     """Return the columns of rows of one size: each at one offset in every value."""
     columns = {}
@@ -159,7 +159,7 @@ def _columns(
 
 
 def _flat_columns(
-    path: Path, facts: ShardFacts, layout: Mapping[str, Part], starts: Offsets, lengths: Offsets
+    path: Path, facts: ShardFacts, layout: Mapping[str, ValuePart], starts: Offsets, lengths: Offsets
 ) -> tuple[dict[str, Column], RowSizes]:
     """Return the columns and sizes of rows of any lengths. Parts follow each other; a value ends with its last part."""
     key = layout[KEY].dtype
@@ -185,15 +185,18 @@ def _flat_columns(
     return {**columns, KEY: Column(path, key, (), starts + key_begin, 1)}, sizes
 
 
-def flat_layout(fields: Sequence[Field], key: np.dtype[Any]) -> dict[str, Part]:
+def flat_layout(fields: Sequence[Field], key: np.dtype[Any]) -> dict[str, ValuePart]:
     """Return the only layout of values in which a field is flat: the offsets of all fields differ from row to row."""
     sides = len(fields[0].sides)
-    size, length = Part(0, np.dtype(SIZE_DTYPE), (sides,)), Part(4 * sides, np.dtype(LENGTH_DTYPE), (len(fields),))
-    parts = {field.name: Part(None, np.dtype(field.stored_dtype), field.stored_shape) for field in fields}
-    return {SIZE: size, LENGTH: length, **parts, KEY: Part(None, key, ())}
+    size, length = (
+        ValuePart(0, np.dtype(SIZE_DTYPE), (sides,)),
+        ValuePart(4 * sides, np.dtype(LENGTH_DTYPE), (len(fields),)),
+    )
+    parts = {field.name: ValuePart(None, np.dtype(field.stored_dtype), field.stored_shape) for field in fields}
+    return {SIZE: size, LENGTH: length, **parts, KEY: ValuePart(None, key, ())}
 
 
-def nodes(path: Path, size: int, read: Read) -> Iterator[Node]:
+def nodes(path: Path, size: int, read: ReadBytes) -> Iterator[Node]:
     """Yield every entry in key order, from a file of so many bytes."""
     header = _PAGE.size
     first = read(0, MOST_PAGE)
@@ -227,7 +230,7 @@ class _Tree(NamedTuple):
 
     path: Path
     page_size: int
-    read: Read
+    read: ReadBytes
     left: Iterator[int]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readers.pictures.draw import Picture
-from readers.pictures.shrink import Size
+from readers.pictures.shrink import ShownSize
 
 HALF = "▀"
 """The upper half of a character: its colour is that of one pixel, the background that of the pixel below."""
@@ -18,7 +18,7 @@ _LEVELS = np.array([0, 95, 135, 175, 215, 255])
 """The numbers of red, green and blue in the 216 colours of a terminal with 256."""
 
 
-def fitted_blocks(size: Size, columns: int, lines: int) -> Size:
+def fitted_blocks(size: ShownSize, columns: int, lines: int) -> ShownSize:
     """Return the height and width in pixels at which a picture fills so many columns and lines, two pixels a line."""
     scale = min(columns / size[1], TALL * lines / size[0])
     height, width = max(1, round(size[0] * scale)), max(1, round(size[1] * scale))

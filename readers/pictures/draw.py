@@ -16,8 +16,8 @@ from readers.contract.kinds import BITS, CLASSES, IDS, MULTILABEL, ONEHOT, PICTU
 from readers.contract.onehot import collapse
 from readers.contract.palette import IGNORED, Palette, apart
 from readers.contract.slices import picture_in
-from readers.pictures.shrink import Size, mean, nearest
-from readers.pictures.window import Window, has_window, window_of
+from readers.pictures.shrink import ShownSize, mean, nearest
+from readers.pictures.window import ShownPart, has_window, window_of
 
 Picture = NDArray[np.uint8]
 """Red, green and blue: (H, W, 3)."""
@@ -51,9 +51,9 @@ class Drawing:
 class Look:
     """A size, a palette, a window of numbers, some of the classes; None means those of the row, and all."""
 
-    size: Size | None = None
+    size: ShownSize | None = None
     palette: Palette | None = None
-    window: Window | None = None
+    window: ShownPart | None = None
     only: Collection[int] | None = None
 
 
@@ -101,7 +101,7 @@ def _picture(field: Field, pixels: NDArray[Any], look: Look) -> Drawing:
     return Drawing(rgb, missing * np.uint8(HATCHED), note=_bands_note(field, bands, windows))
 
 
-def _bands_note(field: Field, bands: tuple[int, ...], windows: dict[int, Window]) -> str:
+def _bands_note(field: Field, bands: tuple[int, ...], windows: dict[int, ShownPart]) -> str:
     """Return which bands are shown if there are others, and of which numbers, if these are not those of the field."""
     names = field.bands or ()
     some = len(names) > 3 or len(names) == 2
@@ -146,7 +146,7 @@ def _multilabel(field: Field, pixels: NDArray[Any], look: Look) -> Drawing:
     return Drawing(rgb, np.where(count > 0, SHOWN, FAINT if look.only is None else HIDDEN).astype(np.uint8), parts)
 
 
-def _diagonals(size: Size, width: int) -> NDArray[np.int64]:
+def _diagonals(size: ShownSize, width: int) -> NDArray[np.int64]:
     """Return the number of the diagonal stripe that each pixel lies on."""
     return (np.arange(size[0])[:, None] + np.arange(size[1])) // width
 

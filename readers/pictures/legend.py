@@ -24,7 +24,7 @@ RAMP_NOTE = "from the low number below a picture to the high one"
 
 
 @dataclass(frozen=True)
-class Entry:
+class LegendLine:
     """A line of a legend: a name, a colour, how much there is of it; `hatched` as ignored pixels are."""
 
     name: str
@@ -37,7 +37,7 @@ class Entry:
 class Legend:
     """The entries of a sheet, what is left out, and the ramp of measured values if there is one."""
 
-    entries: Sequence[Entry] = ()
+    entries: Sequence[LegendLine] = ()
     note: str = ""
     is_ramp: bool = False
 
@@ -70,9 +70,9 @@ class Legend:
 def legend_of(names: Sequence[str], palette: Palette, shares: Sequence[float], ignored: float | None) -> Legend:
     """Return the legend of classes, those with the largest shares if there are many."""
     numbers = sorted(range(len(names)), key=lambda number: (-shares[number], number))[:MOST_SHOWN]
-    entries = [Entry(names[number], palette[number], percent(shares[number])) for number in sorted(numbers)]
+    entries = [LegendLine(names[number], palette[number], percent(shares[number])) for number in sorted(numbers)]
     if ignored:
-        entries.append(Entry("ignored", palette.ignored, percent(ignored), hatched=True))
+        entries.append(LegendLine("ignored", palette.ignored, percent(ignored), hatched=True))
     many = f"the {MOST_SHOWN} most frequent of {len(names):,} classes" if len(names) > MOST_SHOWN else ""
     return Legend(entries, many)
 
@@ -84,7 +84,7 @@ def percent(share: float) -> str:
     return "< 0.01 %" if share < 0.0001 else f"{100 * share:.2f} %" if share < 0.1 else f"{100 * share:.1f} %"
 
 
-def _draw_entry(draw: ImageDraw, entry: Entry, at: tuple[int, int], width: int) -> None:
+def _draw_entry(draw: ImageDraw, entry: LegendLine, at: tuple[int, int], width: int) -> None:
     left, top = at
     dark = tuple(3 * part // 4 for part in entry.colour)
     draw.rounded_rectangle((left, top, left + SWATCH, top + SWATCH), 3, fill=entry.colour, outline=dark)

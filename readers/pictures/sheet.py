@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from readers.pictures.draw import Picture
 from readers.pictures.legend import INK, SOFT, Legend
-from readers.pictures.shrink import Size, fitted
+from readers.pictures.shrink import ShownSize, fitted
 from readers.pictures.text import cut_to, write
 
 if TYPE_CHECKING:
@@ -40,18 +40,18 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Grid:
+class SheetGrid:
     """The columns and lines of cells, the box of each picture, and whether the pictures of a cell are stacked."""
 
     columns: int
     lines: int
-    box: Size
+    box: ShownSize
     count: int
     stacked: bool
     noted: bool
 
     @classmethod
-    def of(cls, sizes: Sequence[Size], count: int = 1, noted: bool = False) -> Grid:
+    def of(cls, sizes: Sequence[ShownSize], count: int = 1, noted: bool = False) -> SheetGrid:
         """Return the grid of rows of these sizes, `count` pictures for each. It is about as wide as a screen."""
         shape = min(max(statistics.median(width / height for height, width in sizes), 1 / 3), 3)
         grids = [cls._with(columns, sizes, shape, count, noted) for columns in range(1, min(len(sizes), 24) + 1)]
@@ -59,7 +59,7 @@ class Grid:
         return min(wide, key=lambda grid: grid.fault(len(sizes)))
 
     @classmethod
-    def _with(cls, columns: int, sizes: Sequence[Size], shape: float, count: int, noted: bool) -> Grid:
+    def _with(cls, columns: int, sizes: Sequence[ShownSize], shape: float, count: int, noted: bool) -> SheetGrid:
         stacked = shape >= WIDE
         cell = (WIDTH - 2 * MARGIN - (columns - 1) * GAP) // columns
         across = 1 if stacked else count
@@ -73,24 +73,24 @@ class Grid:
         return abs(self.size[0] / self.size[1] - SHAPE) + (1 - rows / (self.columns * self.lines))
 
     @property
-    def cell(self) -> Size:
+    def cell(self) -> ShownSize:
         """The height and width of a cell, with its key."""
         high, wide = (self.count, 1) if self.stacked else (1, self.count)
         text = KEY + 8 + (NOTE + 5) * self.noted
         return high * self.box[0] + (high - 1) * SEAM + text, wide * self.box[1] + (wide - 1) * SEAM
 
     @property
-    def size(self) -> Size:
+    def size(self) -> ShownSize:
         """The height and width of all cells."""
         height, width = self.cell
         return self.lines * height + (self.lines - 1) * GAP, self.columns * width + (self.columns - 1) * GAP
 
-    def fitted(self, size: Size) -> Size:
+    def fitted(self, size: ShownSize) -> ShownSize:
         """Return the size at which a picture is drawn."""
         return fitted(size, self.box)
 
 
-def draw_sheet(title: str, subtitle: str, grid: Grid, cells: Sequence[Cell], legend: Legend) -> Image:
+def draw_sheet(title: str, subtitle: str, grid: SheetGrid, cells: Sequence[Cell], legend: Legend) -> Image:
     """Return the sheet as an image of Pillow."""
     from PIL import ImageDraw
     from PIL.Image import new
@@ -111,7 +111,7 @@ def draw_sheet(title: str, subtitle: str, grid: Grid, cells: Sequence[Cell], leg
     return image
 
 
-def _draw_cell(image: Image, draw: ImageDraw, grid: Grid, cell: Cell, at: tuple[int, int]) -> None:
+def _draw_cell(image: Image, draw: ImageDraw, grid: SheetGrid, cell: Cell, at: tuple[int, int]) -> None:
     from PIL.Image import fromarray
 
     (left, top), (high, wide) = at, grid.box

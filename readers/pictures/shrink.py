@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Size = tuple[int, int]
+ShownSize = tuple[int, int]
 """Height and width."""
 SAMPLES = 3
 """A shown pixel is the mean of at most so many pixels on each side of the part that it covers."""
@@ -15,7 +15,7 @@ THINNEST = 3
 """The least height or width of a picture that is made to fit."""
 
 
-def fitted(size: Size, box: Size) -> Size:
+def fitted(size: ShownSize, box: ShownSize) -> ShownSize:
     """Return the size that a picture gets in a box. A small one grows by a whole number: pixels stay squares."""
     scale = min(box[0] / size[0], box[1] / size[1])
     scale = max(1, int(scale)) if scale >= 1 else scale
@@ -23,7 +23,7 @@ def fitted(size: Size, box: Size) -> Size:
     return height, width
 
 
-def nearest(pixels: NDArray[Any], size: Size) -> NDArray[Any]:
+def nearest(pixels: NDArray[Any], size: ShownSize) -> NDArray[Any]:
     """Return (…,H,W) numbers at another size; each is one of the numbers that are there."""
     if pixels.shape[-2:] == size:
         return pixels
@@ -31,7 +31,7 @@ def nearest(pixels: NDArray[Any], size: Size) -> NDArray[Any]:
     return pixels[..., rows, :][..., columns]
 
 
-def mean(plane: NDArray[Any], size: Size) -> NDArray[np.float32]:
+def mean(plane: NDArray[Any], size: ShownSize) -> NDArray[np.float32]:
     """Return a plane at another size as means of the pixels that each one covers, or of nine of them."""
     (height, width), samples = size, [_samples(*sides) for sides in zip(plane.shape, size, strict=True)]
     taken = nearest(plane, (height * samples[0], width * samples[1]))

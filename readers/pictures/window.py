@@ -15,7 +15,7 @@ MOST_READ = 1 << 16
 PERCENTILES = 1, 99
 
 
-class Window(NamedTuple):
+class ShownPart(NamedTuple):
     """The numbers at both ends of a scale."""
 
     low: float
@@ -38,13 +38,13 @@ def has_window(field: Field) -> bool:
     return field.kind == PICTURE and field.range is not None
 
 
-def window_of(field: Field, plane: NDArray[Any]) -> Window:
+def window_of(field: Field, plane: NDArray[Any]) -> ShownPart:
     """Return the range of a picture, else percentiles of the numbers of a plane that are finite and not the fill."""
     if has_window(field) and field.range is not None:
-        return Window(*field.range)
+        return ShownPart(*field.range)
     flat = plane.reshape(-1)
     taken = flat[:: max(1, len(flat) // MOST_READ) | 1].astype(np.float64)
     if field.kind != PICTURE:
         taken = taken[taken != field.fill_number]
     taken = taken[np.isfinite(taken)]
-    return Window(*np.percentile(taken, PERCENTILES).tolist()) if len(taken) else Window(0.0, 0.0)
+    return ShownPart(*np.percentile(taken, PERCENTILES).tolist()) if len(taken) else ShownPart(0.0, 0.0)

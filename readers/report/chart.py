@@ -24,7 +24,7 @@ STYLE = """
 .chart{fill:#9aa6b5}.chart .ground{fill:#14181f}.chart .title{fill:#eef2f7}.chart .name{fill:#cbd4df}
 .chart .grid{stroke:#262d38}.chart .axis{stroke:#566273}.chart .mark{stroke:#14181f}}
 """
-Point = tuple[float, float]
+ChartPoint = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Series:
     """Points that are drawn in one colour. At a number that is not finite, a line has a gap and a stack has nothing."""
 
     name: str
-    points: Sequence[Point]
-    whiskers: Sequence[Point] = ()
+    points: Sequence[ChartPoint]
+    whiskers: Sequence[ChartPoint] = ()
     """The smallest and the largest value of each point, if known."""
     dashed: bool = False
     """A line without marks: a reference for the others."""

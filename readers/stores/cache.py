@@ -29,7 +29,7 @@ from readers.contract.errors import DamagedError, NoPackError, ReadError, Reques
 from readers.contract.manifest import GENERATIONS, MANIFEST, MOST_BYTES, SHARDS, Manifest, generation_path
 from readers.contract.receipt import SUFFIX
 from readers.stores.evict import Budget, CacheFullError, unusable
-from readers.stores.fetch import Fetcher, Wanted, read_small, wanted_table
+from readers.stores.fetch import ExpectedFile, Fetcher, read_small, wanted_table
 from readers.stores.helper import Helper
 from readers.stores.locks import ReadLock
 from readers.stores.open_store import is_url
@@ -190,7 +190,9 @@ class CachedPack:
     def _manifest_lock(self, text: bytes) -> ReadLock:
         """Keep the manifest for processes that open the same generation later."""
         path = generation_path(self.root, self.manifest.generation)
-        wanted = Wanted(f"{GENERATIONS}/{path.name}", len(text), hashlib.sha256(text).hexdigest(), hashlib.sha256, text)
+        wanted = ExpectedFile(
+            f"{GENERATIONS}/{path.name}", len(text), hashlib.sha256(text).hexdigest(), hashlib.sha256, text
+        )
         lock = self._patiently(wanted.name, partial(self._fetcher.file, wanted))
         if lock.head(len(text) + 1) == text:
             return lock

@@ -35,7 +35,7 @@ TOUCH_SECONDS = 60
 """The last use of a shard is noted at most this often."""
 
 
-class Wanted(NamedTuple):
+class ExpectedFile(NamedTuple):
     """An object to fetch, with its size and digest. `data` are its bytes, if they are there already."""
 
     name: str
@@ -58,14 +58,14 @@ class Fetcher:
         self.store, self.root, self.budget = store, root, budget
         self._silent = (-math.inf, "")
         """The time at which a store had been silent for minutes, and the error. Who waited then does not wait again."""
-        self._refused: dict[str, Sequence[Wanted]] = {}
+        self._refused: dict[str, Sequence[ExpectedFile]] = {}
         """The files of units for which there was no space, so that the next try does not ask the store for receipts."""
 
     def shard(self, stem: str, digest: str) -> ReadLock:
         """Return the lock of a shard's receipt, after fetching the shard if it is not there."""
         return self._unit(f"{SHARDS}/{stem}", SUFFIX, lambda: files_of_shard(*fetch_receipt(self.store, stem, digest)))
 
-    def file(self, wanted: Wanted) -> ReadLock:
+    def file(self, wanted: ExpectedFile) -> ReadLock:
         """Return the lock of a single file, after fetching it if it is not there."""
         return self._unit(wanted.name, "", lambda: [wanted])
 
@@ -77,7 +77,7 @@ class Fetcher:
                 os.utime(lock.file)
         return lock
 
-    def _unit(self, name: str, suffix: str, wanted: Callable[[], Sequence[Wanted]]) -> ReadLock:
+    def _unit(self, name: str, suffix: str, wanted: Callable[[], Sequence[ExpectedFile]]) -> ReadLock:
         """Let one thread of the machine fetch a unit. What is damaged on the way is fetched once more."""
         with suppress(FileNotFoundError):
             return self.held(name + suffix)
@@ -104,7 +104,7 @@ class Fetcher:
                         raise
         raise AssertionError("the second try returns or raises")
 
-    def _fetched(self, unit: Path, wanted: Sequence[Wanted]) -> ReadLock:
+    def _fetched(self, unit: Path, wanted: Sequence[ExpectedFile]) -> ReadLock:
         partial = partial_folder(unit)
         names = [Path(each.name).name for each in wanted]
         try:
@@ -130,7 +130,7 @@ class Fetcher:
             shutil.rmtree(partial, ignore_errors=True)
 
 
-def fetch_object(store: Store, wanted: Wanted, file: Sink) -> None:
+def fetch_object(store: Store, wanted: ExpectedFile, file: Sink) -> None:
     """Write an object to a file. Raises DamagedError, which names the object, if its size or digest differs."""
     digest, done = wanted.hasher(), 0
 
@@ -160,18 +160,18 @@ def fetch_object(store: Store, wanted: Wanted, file: Sink) -> None:
         )
 
 
-def files_of_shard(data: bytes, receipt: Receipt) -> list[Wanted]:
+def files_of_shard(data: bytes, receipt: Receipt) -> list[ExpectedFile]:
     """Return the files of a shard, its receipt last, which has these bytes."""
     stem = f"{SHARDS}/{receipt.stem}"
-    files = [Wanted(stem + file.suffix, file.bytes, file.blake3, blake3) for file in receipt.files]
-    return [*files, Wanted(stem + SUFFIX, len(data), hashlib.sha256(data).hexdigest(), hashlib.sha256, data)]
+    files = [ExpectedFile(stem + file.suffix, file.bytes, file.blake3, blake3) for file in receipt.files]
+    return [*files, ExpectedFile(stem + SUFFIX, len(data), hashlib.sha256(data).hexdigest(), hashlib.sha256, data)]
 
 
-def wanted_table(manifest: Manifest) -> Wanted:
+def wanted_table(manifest: Manifest) -> ExpectedFile:
     """Return the shard table, whose size follows from the number of shards."""
     path = table_path(Path(), manifest.table)
     size = len(table_header(manifest.shards)) + manifest.shards * RECORD.itemsize
-    return Wanted(path.as_posix(), size, manifest.table, hashlib.sha256)
+    return ExpectedFile(path.as_posix(), size, manifest.table, hashlib.sha256)
 
 
 def fetch_receipt(store: Store, stem: str, digest: str) -> tuple[bytes, Receipt]:

@@ -13,7 +13,7 @@ from stat import S_ISREG
 from readers.contract.atomic import PARTIAL, make_folder, move_into_place, partial, sync_folder, write_atomic
 from readers.contract.errors import StoreError
 from readers.contract.files import BUFFER, plain_file
-from readers.stores.store import Data, Entry, Store, Version, check_name
+from readers.stores.store import Data, Listed, Store, Version, check_name
 
 READ, WRITTEN = "read", "written"
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
@@ -38,7 +38,7 @@ class FolderStore:
         """Return the path of an object."""
         return self.root / check_name(name)
 
-    def list(self, folder: str) -> Iterator[Entry]:
+    def list(self, folder: str) -> Iterator[Listed]:
         top = self.path(folder) if folder else self.root
         if not top.resolve().is_relative_to(self.root.resolve()):
             return
@@ -60,7 +60,7 @@ class FolderStore:
                             status = entry.stat()
                             if S_ISREG(status.st_mode):
                                 tag = _tag(status)
-                                yield Entry(prefix + entry.name, status.st_size, tag, status.st_mtime)
+                                yield Listed(prefix + entry.name, status.st_size, tag, status.st_mtime)
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> tuple[bytes, Version]:
         with self._errors(name, READ), plain_file(self.root, self.path(name)).open("rb") as file:

@@ -14,7 +14,7 @@ from typing import Any
 from readers.contract.errors import StoreBusyError, StoreError
 from readers.contract.files import BUFFER
 from readers.stores.least_rate import call_seconds
-from readers.stores.store import SHORT_SECONDS, Data, Entry, Version, check_name
+from readers.stores.store import SHORT_SECONDS, Data, Listed, Version, check_name
 from readers.stores.waiting import within
 
 _TAGS = ("ETag", "etag", "e_tag", "checksum", "mtime", "LastModified", "last_modified", "modified", "created")
@@ -40,7 +40,7 @@ class FsspecStore:
     def _path(self, name: str) -> str:
         return f"{self._root}/{check_name(name)}"
 
-    def list(self, folder: str) -> Iterator[Entry]:
+    def list(self, folder: str) -> Iterator[Listed]:
         folders = [self._path(folder) if folder else self._root]
         with self._errors(folder):
             while folders:
@@ -49,7 +49,7 @@ class FsspecStore:
                         folders.append(found["name"])
                         continue
                     name = found["name"].lstrip("/").removeprefix(self._root.lstrip("/")).lstrip("/")
-                    yield Entry(name, self._size(name, found), _tag(found), _modified(found))
+                    yield Listed(name, self._size(name, found), _tag(found), _modified(found))
 
     def _entries(self, folder: str) -> Iterator[dict[str, Any]]:
         """List a folder. `walk` of fsspec would leave out folders that it cannot list, as if they were empty."""

@@ -14,7 +14,7 @@ from typing import Any
 from readers.contract import VERSION
 from readers.contract.errors import RequestError, StoreBusyError, StoreError
 from readers.stores.least_rate import LeastRate
-from readers.stores.store import Data, Entry, Version, check_name
+from readers.stores.store import Data, Listed, Version, check_name
 
 ENDPOINT = "HF_ENDPOINT"
 """The variable that names another Hub."""
@@ -54,7 +54,7 @@ class HubStore:
         self._prefix = f"{check_name(found.path_in_repo)}/" if found.path_in_repo else ""
         self._api = huggingface_hub.HfApi(os.environ.get(ENDPOINT), library_name=LIBRARY, library_version=VERSION)
 
-    def list(self, folder: str) -> Iterator[Entry]:
+    def list(self, folder: str) -> Iterator[Listed]:
         path = self._prefix + check_name(folder) if folder else self._prefix
         with self.errors():
             files = self._api.list_repo_tree(
@@ -64,7 +64,7 @@ class HubStore:
                 for file in files:
                     if isinstance(file, self._hub.RepoFile) and file.path not in OF_THE_HUB:
                         tag = file.blob_id if file.lfs is None else file.lfs.sha256
-                        yield Entry(file.path.removeprefix(self._prefix), file.size, tag, 0)
+                        yield Listed(file.path.removeprefix(self._prefix), file.size, tag, 0)
             except self._errors_of_hub.EntryNotFoundError:
                 return
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from readers.contract.errors import StoreBusyError, StoreError
 from readers.stores.least_rate import LeastRate, gather
-from readers.stores.store import RETRY_SECONDS, SHORT_SECONDS, Data, Entry, Version, check_name
+from readers.stores.store import RETRY_SECONDS, SHORT_SECONDS, Data, Listed, Version, check_name
 from readers.stores.waiting import interruptible
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class ObjectStore:
         """Return the client for an upload."""
         return self._client(STEP * (memoryview(data).nbytes // int(STEP * SLOWEST)))
 
-    def list(self, folder: str) -> Iterator[Entry]:
+    def list(self, folder: str) -> Iterator[Listed]:
         prefix = check_name(folder) if folder else None
         last, tries, until = None, LIST_TRIES, time.monotonic() + RETRY_SECONDS
         while True:
@@ -135,7 +135,7 @@ class ObjectStore:
                     while entries := interruptible(partial(next, pages, None)):
                         for entry in entries:
                             modified = entry["last_modified"].timestamp()
-                            yield Entry(entry["path"], entry["size"], entry["e_tag"] or "", modified)
+                            yield Listed(entry["path"], entry["size"], entry["e_tag"] or "", modified)
                             last, tries = entry["path"], LIST_TRIES
                         until = time.monotonic() + RETRY_SECONDS
                     return

@@ -32,7 +32,7 @@ class Version:
 
 
 @dataclass(frozen=True)
-class Entry:
+class Listed:
     """An object in a listing."""
 
     name: str
@@ -54,7 +54,7 @@ class Store(Protocol):
     def url(self) -> str:
         """The folder or URL, for messages. It has no credentials."""
 
-    def list(self, folder: str) -> Iterator[Entry]:
+    def list(self, folder: str) -> Iterator[Listed]:
         """Yield every object below a folder, in any order, as the listing arrives; "" is the whole store.
 
         A folder without objects does not exist, so it has no entries.

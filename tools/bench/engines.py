@@ -38,10 +38,10 @@ from packer import build_pack
 from packer.building import Summary
 from packer.engines.connect import connect
 from packer.engines.submit import submit_all
-from packer.engines.task import Built, Task, answer_text
+from packer.engines.task import BuiltShard, Task, answer_text
 from readers.contract.manifest import Manifest
 
-DONE = answer_text(Built("0" * 32, "0" * 64, 1, 0, (), 1, "nowhere"))
+DONE = answer_text(BuiltShard("0" * 32, "0" * 64, 1, 0, (), 1, "nowhere"))
 
 
 def main() -> None:

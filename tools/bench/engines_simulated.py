@@ -31,7 +31,7 @@ from program import parser
 
 from bench.machine import PACKER_PACKAGES, machine, versions
 from packer import Rows, build_pack
-from packer.engines.task import Built, Task, answer_text
+from packer.engines.task import BuiltShard, Task, answer_text
 from readers.contract.manifest import SHARDS
 from readers.contract.receipt import SUFFIX, Receipt
 from readers.contract.shard_table import ShardTable
@@ -109,7 +109,7 @@ class Simulation:
         assert len({table.fingerprint(number) for number in range(len(table))}) == len(table) == len(self.files)
         return Found(len(table), len(self._runs), len(died), left, started - begun, ended - started)
 
-    def link(self, task: Task) -> Built:
+    def link(self, task: Task) -> BuiltShard:
         """Wait as a worker would, and link the files of the shard."""
         time.sleep(random.uniform(*self._times))
         path, receipt = self.files[task.shard]
@@ -117,7 +117,7 @@ class Simulation:
             with suppress(FileExistsError):
                 os.link(path.with_name(receipt.stem + suffix), Path(task.out) / SHARDS / f"{receipt.stem}{suffix}")
         self._runs.append(task.shard)
-        return Built(receipt.fingerprint, receipt.digest, receipt.rows, 0, (), receipt.bytes, "simulated")
+        return BuiltShard(receipt.fingerprint, receipt.digest, receipt.rows, 0, (), receipt.bytes, "simulated")
 
     def _kill(self, cluster: Any, deaths: int, died: list[str]) -> None:
         """Cut the connections of workers that have tasks, one after the other."""

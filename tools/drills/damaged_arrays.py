@@ -31,7 +31,7 @@ from drills.tally import Tally, finish
 from packer.decoding.decode import decode_image, read_label
 from packer.decoding.rules import MOST_PIXELS, ImageRules
 from packer.errors import BadPair, InputError
-from packer.recipe.source import Wanted
+from packer.recipe.source import ListingRules
 from packer.sources.archives.hugging_face import HuggingFaceSource
 from packer.sources.archives.parquet import ParquetSource
 from packer.sources.arrays.hdf5_arrays import Hdf5Arrays
@@ -142,7 +142,7 @@ def outcome(path: Path, kind: Any, names: Names, loads: bool) -> str:
     """Plan and load all rows of a file, and name what happened. Other errors than ours are raised."""
     try:
         source = kind.at(path, names)
-        listing = source.list_rows(Wanted(path, MOST_PIXELS, keeps_unlabelled=False))
+        listing = source.list_rows(ListingRules(path, MOST_PIXELS, keeps_unlabelled=False))
         refs = list(listing.rows)
         bad = [heads for heads in source.heads(refs) if isinstance(heads, str)]
         loaded = [source.load(ref) for ref in refs] if loads else []

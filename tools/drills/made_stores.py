@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from threading import Lock
 
 from readers.contract.errors import StoreBusyError
-from readers.stores.store import Data, Entry, Store, Version, check_name
+from readers.stores.store import Data, Listed, Store, Version, check_name
 
 KEPT, IGNORED, LATE = "kept", "ignored", "late"
 """Conditions are kept, ignored, or checked a moment before the write."""
@@ -24,11 +24,11 @@ class MemoryStore:
         self.objects: dict[str, tuple[bytes, str, float]] = {}
         self._conditions, self._lock = conditions, Lock()
 
-    def list(self, folder: str) -> Iterator[Entry]:
+    def list(self, folder: str) -> Iterator[Listed]:
         prefix = f"{check_name(folder)}/" if folder else ""
         for name, (data, tag, when) in sorted(self.objects.items()):
             if name.startswith(prefix):
-                yield Entry(name, len(data), tag, when)
+                yield Listed(name, len(data), tag, when)
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> tuple[bytes, Version]:
         try:
@@ -95,7 +95,7 @@ class FaultyStore:
             raise StoreBusyError(f"{self.url}: a made-up fault")
         return kind
 
-    def list(self, folder: str) -> Iterator[Entry]:
+    def list(self, folder: str) -> Iterator[Listed]:
         self._fault("list", "fails")
         return self._store.list(folder)
 

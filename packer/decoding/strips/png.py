@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from zlib_ng import zlib_ng
 
 from packer.decoding.bits import unpack_bits
-from packer.decoding.header import FileBytes, Header, Stored
+from packer.decoding.header import FileBytes, FilePixels, Header
 from packer.decoding.plain_png import CHANNELS, KERNEL, MOST_SIDE, WINDOW, Chunk
 from packer.decoding.png import PIECE, parts, stored
 from packer.errors import BadPair
@@ -46,7 +46,7 @@ class PngLines:
         pixel = CHANNELS[colour] * depth // BYTES
         return KERNEL is not None and not any(methods) and max(width, height) <= MOST_SIDE and pixel <= MOST_PIXEL
 
-    def lines(self, top: int, bottom: int) -> Stored:
+    def lines(self, top: int, bottom: int) -> FilePixels:
         """Return the next lines."""
         count, width = bottom - top, self._header.stored_width
         raw = self._stream.read(count * (1 + self._line_bytes))
@@ -58,7 +58,7 @@ class PngLines:
         numbers = bytes_of if self._header.depth == BYTES else bytes_of.view(">u2").astype(np.uint16)
         return self._stored(numbers if self._numbers == 1 else numbers.reshape(count, width, self._numbers))
 
-    def _stored(self, numbers: NDArray[np.uint8] | NDArray[np.uint16]) -> Stored:
+    def _stored(self, numbers: NDArray[np.uint8] | NDArray[np.uint16]) -> FilePixels:
         return stored(numbers, self._colour, self._palette, self._marked)
 
     def _unfiltered(self, raw: bytearray, count: int) -> NDArray[np.uint8]:

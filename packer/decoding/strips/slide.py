@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.decoding.header import Picture, Stored, Strip
+from packer.decoding.header import FilePixels, Picture, Strip
 from packer.decoding.rules import MOST_PIXELS
 from packer.decoding.slide import downsample_of, levels_of, library, open_slide, slide_header, unreadable
 from packer.decoding.strips.part_file import PartFile
@@ -66,7 +66,7 @@ class SlideFile:
         if bottom == self.size[0]:
             for file in self._files:
                 file.check_unchanged()
-        return Strip(replace(self._header, stored_height=bottom - top), Stored(numbers))
+        return Strip(replace(self._header, stored_height=bottom - top), FilePixels(numbers))
 
     def close(self) -> None:
         self._exits.close()

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from packer.decoding.file_types import read_header
-from packer.decoding.header import Header, Picture, Stored, Strip
+from packer.decoding.header import FilePixels, Header, Picture, Strip
 from packer.decoding.jpeg import is_progressive
 from packer.decoding.raw_pixels import check_whole, read_stored, upright
 from packer.decoding.rules import MOST_PIXELS
@@ -23,7 +23,7 @@ from readers.contract.tiles import Size
 class _Lines(Protocol):
     whole_bytes: int
 
-    def lines(self, top: int, bottom: int) -> Stored: ...
+    def lines(self, top: int, bottom: int) -> FilePixels: ...
 
 
 class StripFile:
@@ -75,7 +75,7 @@ class _WholeLines:
     def __init__(self, data: PartFile, header: Header) -> None:
         check_whole(str(header), header.size)
         self._data, self._header = data, header
-        self._stored: Stored | None = None
+        self._stored: FilePixels | None = None
         numbers = header.stored_height * header.stored_width * header.channels
         pixels = numbers * np.dtype(header.dtype).itemsize
         self.whole_bytes = len(data) + pixels
@@ -84,16 +84,16 @@ class _WholeLines:
         if header.kind == "JPEG" and is_progressive(data.file):
             self.whole_bytes += 2 * numbers  # libjpeg keeps all coefficients, of 16 bits
 
-    def lines(self, top: int, bottom: int) -> Stored:
+    def lines(self, top: int, bottom: int) -> FilePixels:
         stored, lines = self._stored or self._decode(), slice(top, bottom)
         self._stored = stored if bottom < self._header.size[0] else None
-        return Stored(stored.numbers[lines], None if stored.alpha is None else stored.alpha[lines], stored.palette)
+        return FilePixels(stored.numbers[lines], None if stored.alpha is None else stored.alpha[lines], stored.palette)
 
-    def _decode(self) -> Stored:
+    def _decode(self) -> FilePixels:
         header = self._header
         stored = read_stored(self._data[0 : len(self._data)], header)
         numbers, alpha = upright(stored.numbers, header), stored.alpha
-        return Stored(numbers, None if alpha is None else upright(alpha, header), stored.palette)
+        return FilePixels(numbers, None if alpha is None else upright(alpha, header), stored.palette)
 
 
 def _lines_of(data: PartFile, header: Header) -> _Lines:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from packer.decoding.header import FileBytes, Header, Pixels, Stored
+from packer.decoding.header import FileBytes, FilePixels, Header, Pixels
 from packer.decoding.tiff import colours
 from packer.decoding.tiff.blocks import Block, Decoder, blocks_of, cut_short
 from packer.decoding.tiff.compressions import NONE
@@ -44,7 +44,7 @@ class TiffLines:
         blocks = list(blocks_of(tiff))
         return sum(block.shape.size for block in blocks if block.top == 0) <= MOST_BLOCKS
 
-    def lines(self, top: int, bottom: int) -> Stored:
+    def lines(self, top: int, bottom: int) -> FilePixels:
         """Return the next lines."""
         pixels = np.empty((bottom - top, self._header.stored_width, self._header.channels), self._dtype)
         while self._next < len(self._blocks) and self._blocks[self._next].top < bottom:

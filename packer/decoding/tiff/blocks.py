@@ -30,7 +30,7 @@ from packer.decoding.tiff.directory import (
     WIDTH,
     Directory,
 )
-from packer.decoding.tiff.shape import Shape
+from packer.decoding.tiff.shape import TiffShape
 from packer.errors import BadPair
 
 
@@ -41,7 +41,7 @@ class Block:
     top: int
     left: int
     channels: slice
-    shape: Shape
+    shape: TiffShape
     offset: int
     count: int
 
@@ -86,10 +86,10 @@ def blocks_of(tiff: Directory) -> Iterator[Block]:
     places = product(range(separate), range(0, height, tall), range(0, width, wide))
     for (plane, top, left), offset, count in zip(places, offsets, counts, strict=True):
         rows = tall if is_tiled else min(tall, height - top)
-        yield Block(top, left, slice(plane, plane + samples), Shape(rows, wide, samples, bits, tall), offset, count)
+        yield Block(top, left, slice(plane, plane + samples), TiffShape(rows, wide, samples, bits, tall), offset, count)
 
 
-def _pixels(tiff: Directory, raw: bytes, shape: Shape) -> Pixels:
+def _pixels(tiff: Directory, raw: bytes, shape: TiffShape) -> Pixels:
     """Return the numbers in the bytes of a block, without their predictor."""
     if tiff.one(PREDICTOR) == PLANES:
         return _from_planes(raw, shape)
@@ -104,7 +104,7 @@ def _pixels(tiff: Directory, raw: bytes, shape: Shape) -> Pixels:
     return numbers
 
 
-def _from_planes(raw: bytes, shape: Shape) -> Pixels:
+def _from_planes(raw: bytes, shape: TiffShape) -> Pixels:
     """Undo predictor 3: a plane for each of the bytes of a float, the highest first, as differences in a row."""
     rows, columns, samples, size = shape.rows, shape.columns, shape.samples, shape.item_bytes
     differences = np.frombuffer(raw, np.uint8, shape.size).reshape(rows, size * columns, samples)

@@ -14,7 +14,7 @@ import numpy as np
 
 from packer.decoding.tiff.ccitt_codes import HORIZONTAL, LOOKAHEAD, MAKE_UP, MODES, PASS, RUNS, STRAIGHT
 from packer.decoding.tiff.directory import COMPRESSION, FILL_ORDER, T4_OPTIONS, T6_OPTIONS, Directory
-from packer.decoding.tiff.shape import Shape
+from packer.decoding.tiff.shape import TiffShape
 from packer.errors import BadPair
 
 _GROUP_3, _GROUP_4 = 3, 4
@@ -28,7 +28,7 @@ _PART = 1 << 16
 _REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 
 
-def ccitt_unpacker(tiff: Directory) -> Callable[[bytes, Shape], bytes]:
+def ccitt_unpacker(tiff: Directory) -> Callable[[bytes, TiffShape], bytes]:
     """Return the function that unpacks the blocks of a file."""
     compression = tiff.one(COMPRESSION)
     options = {_GROUP_3: T4_OPTIONS, _GROUP_4: T6_OPTIONS}.get(compression)
@@ -38,14 +38,14 @@ def ccitt_unpacker(tiff: Directory) -> Callable[[bytes, Shape], bytes]:
     rows_of = {_GROUP_3: _Group3Rows, _GROUP_4: _Group4Rows}.get(compression, _Rows)
     has_two_dimensions, is_reversed = bool(chosen & _TWO_DIMENSIONS), tiff.one(FILL_ORDER) == 2
 
-    def unpack(block: bytes, shape: Shape) -> bytes:
+    def unpack(block: bytes, shape: TiffShape) -> bytes:
         rows = rows_of(block.translate(_REVERSED) if is_reversed else block, shape.columns, has_two_dimensions)
         return _packed(rows.all(shape.rows), shape)
 
     return unpack
 
 
-def _packed(rows: Iterator[list[int]], shape: Shape) -> bytes:
+def _packed(rows: Iterator[list[int]], shape: TiffShape) -> bytes:
     """Return rows of bits from the columns at which each row changes its colour."""
     changes = np.zeros((shape.rows, shape.columns + 1), np.uint8)
     for changed, row in zip(changes, rows, strict=True):

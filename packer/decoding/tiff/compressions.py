@@ -10,7 +10,7 @@ from packer.decoding.tiff.ccitt import ccitt_unpacker
 from packer.decoding.tiff.directory import Directory
 from packer.decoding.tiff.jpeg_blocks import jpeg_unpacker
 from packer.decoding.tiff.lzw import unpack_lzw
-from packer.decoding.tiff.shape import Shape
+from packer.decoding.tiff.shape import TiffShape
 from packer.errors import BadPair
 
 NONE, RLE, GROUP_3, GROUP_4, LZW, JPEG, DEFLATE, PACKBITS, OLD_DEFLATE = 1, 2, 3, 4, 5, 7, 8, 32773, 32946
@@ -18,15 +18,15 @@ CCITT = (RLE, GROUP_3, GROUP_4)
 PREDICTED = (LZW, DEFLATE, OLD_DEFLATE)
 """The compressions with which a predictor is allowed. With others, some programs ignore it and some do not."""
 
-Unpack: TypeAlias = Callable[[bytes, Shape], bytes]
+Unpack: TypeAlias = Callable[[bytes, TiffShape], bytes]
 """From the bytes of a block in the file to at least the bytes that it must have, or to fewer if it is cut short."""
 
 
-def _plain(block: bytes, shape: Shape) -> bytes:
+def _plain(block: bytes, shape: TiffShape) -> bytes:
     return block[: shape.size]
 
 
-def _deflated(block: bytes, shape: Shape) -> bytes:
+def _deflated(block: bytes, shape: TiffShape) -> bytes:
     """Decompress zlib. The checksum at its end must be right, so no damage passes."""
     stream = zlib.decompressobj()
     try:
@@ -36,7 +36,7 @@ def _deflated(block: bytes, shape: Shape) -> bytes:
     return raw if stream.eof else b""
 
 
-def _packbits(block: bytes, shape: Shape) -> bytes:
+def _packbits(block: bytes, shape: TiffShape) -> bytes:
     """Unpack runs and copies, each with its length in front."""
     raw, offset = bytearray(), 0
     while len(raw) < shape.size and offset + 1 < len(block):

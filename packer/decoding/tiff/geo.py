@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 
-from packer.decoding.grid import Grid, Transform, usable
+from packer.decoding.grid import Grid, GridTransform, usable
 
 SCALE, TIEPOINTS, MATRIX, KEYS, NO_DATA = 33550, 33922, 34264, 34735, 42113
 LETTERS = {SCALE: (12, "d"), TIEPOINTS: (12, "d"), MATRIX: (12, "d"), KEYS: (3, "H"), NO_DATA: (2, "B")}
@@ -35,7 +35,7 @@ def no_data_of(tags: Mapping[int, bytes]) -> str:
     return text if text.isprintable() and len(text) <= _MOST_TEXT else ""
 
 
-def _transform(tags: Mapping[int, bytes], order: str, shift: float) -> Transform:
+def _transform(tags: Mapping[int, bytes], order: str, shift: float) -> GridTransform:
     """Return x and y of a column and a row: the corner of its pixel, although some files name its centre."""
     scale, points = _numbers(tags, order, SCALE), _numbers(tags, order, TIEPOINTS)
     matrix = _numbers(tags, order, MATRIX)
@@ -50,7 +50,7 @@ def _transform(tags: Mapping[int, bytes], order: str, shift: float) -> Transform
     return a, b, x - shift * (a + b), c, d, y - shift * (c + d)
 
 
-def _is_plain(rows: Transform) -> bool:
+def _is_plain(rows: GridTransform) -> bool:
     """Return whether a transform only counts pixels: programs write it for a picture that has no place."""
     a, b, x, c, d, y = rows
     return (a, b, c, abs(d), x, y) == (1, 0, 0, 1, 0, 0)

@@ -12,7 +12,7 @@ from io import BytesIO
 
 from packer.decoding import jpeg
 from packer.decoding.tiff.directory import JPEG_TABLES, PHOTOMETRIC, Directory
-from packer.decoding.tiff.shape import Shape
+from packer.decoding.tiff.shape import TiffShape
 from packer.errors import BadPair
 
 _YCBCR = 6
@@ -20,7 +20,7 @@ _TABLES = (0xC4, 0xCC, 0xDB, 0xDD)
 """Huffman tables, conditioning of arithmetic coding, quantisation tables, restart interval."""
 
 
-def jpeg_unpacker(tiff: Directory) -> Callable[[bytes, Shape], bytes]:
+def jpeg_unpacker(tiff: Directory) -> Callable[[bytes, TiffShape], bytes]:
     """Return the function that decodes the blocks of a file."""
     tables = tiff.texts.get(JPEG_TABLES, b"")
     transform = int(tiff.one(PHOTOMETRIC) == _YCBCR)
@@ -28,7 +28,7 @@ def jpeg_unpacker(tiff: Directory) -> Callable[[bytes, Shape], bytes]:
     if tables:
         start += _head(tables, _keep_tables)[0]
 
-    def unpack(block: bytes, shape: Shape) -> bytes:
+    def unpack(block: bytes, shape: TiffShape) -> bytes:
         head, rest = _head(block, _keep_what_decides)
         return _decoded(start + head + rest, shape)
 
@@ -53,7 +53,7 @@ def _keep_what_decides(marker: int, content: bytes) -> bytes | None:
     return None if 0xE0 <= marker <= 0xEF or marker == 0xFE else content
 
 
-def _decoded(stream: bytes, shape: Shape) -> bytes:
+def _decoded(stream: bytes, shape: TiffShape) -> bytes:
     """Return the bytes of the pixels of a block, whose size and channels must be those of the directory."""
     try:
         header = jpeg.read(BytesIO(stream))

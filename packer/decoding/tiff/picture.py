@@ -8,7 +8,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.decoding.header import Header, Pixels, Stored
+from packer.decoding.header import FilePixels, Header, Pixels
 from packer.decoding.tiff import blocks, colours, geo
 from packer.decoding.tiff.compressions import JPEG
 from packer.decoding.tiff.directory import (
@@ -52,7 +52,7 @@ def header_of(tiff: Directory) -> Header:
     )
 
 
-def decode(data: bytes, header: Header) -> Stored:
+def decode(data: bytes, header: Header) -> FilePixels:
     """Return gray, indices with their palette, colours, or many bands; alpha is separate."""
     tiff = read_directory(BytesIO(data))
     pixels = np.empty((header.stored_height, header.stored_width, header.channels), tiff.dtype)
@@ -68,11 +68,11 @@ def decode(data: bytes, header: Header) -> Stored:
     return stored(pixels, header, colours.palette(tiff))
 
 
-def stored(pixels: Pixels, header: Header, palette: NDArray[np.uint8] | None) -> Stored:
+def stored(pixels: Pixels, header: Header, palette: NDArray[np.uint8] | None) -> FilePixels:
     """Return the numbers (H,W,channels) of a file, or some lines of them."""
     alpha = pixels[..., -1] if header.has_alpha else None
     others = header.channels - header.has_alpha
     if others > 1:
-        return Stored(np.ascontiguousarray(pixels[..., :others]), alpha)
+        return FilePixels(np.ascontiguousarray(pixels[..., :others]), alpha)
     gray = np.ascontiguousarray(pixels[..., 0])
-    return Stored(2**header.depth - 1 - gray if header.white_is_zero else gray, alpha, palette)
+    return FilePixels(2**header.depth - 1 - gray if header.white_is_zero else gray, alpha, palette)

@@ -1,11 +1,11 @@
-"""`Shape`: what a strip or tile holds when it is unpacked."""
+"""`TiffShape`: what a strip or tile holds when it is unpacked."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 
-class Shape(NamedTuple):
+class TiffShape(NamedTuple):
     """Rows, columns and samples of a block, and bits of a sample. The last strip may be stored with `most_rows`."""
 
     rows: int

@@ -14,7 +14,7 @@ from packer.decoding.header import Header
 from packer.errors import BadPair, UsageError, counted
 from packer.pixels.field_options import FieldOptions
 from packer.pixels.jpeg_rules import JpegRules, can_be_jpeg
-from packer.recipe.field_rule import FieldRule, Read
+from packer.recipe.field_rule import FieldRule, ReadRule
 from readers.contract.classes import ClassTable
 from readers.contract.fields import JPEG, RAW, TILED, Field
 from readers.contract.kinds import PICTURE
@@ -31,7 +31,7 @@ class PlannedField(ABC):
     """A field that a build is asked for, the rules that read it, and the form that all of its files must have."""
 
     options: FieldOptions
-    read: Read
+    read: ReadRule
     classes: ClassTable | None = None
     dtype: str | None = None
     """The type of the numbers in the files, if the field is stored as its files are."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from readers.contract.fields import END, Field
 from readers.contract.manifest import STORAGES
 
-Arrays = Mapping[str, NDArray[Any]]
+ShardArrays = Mapping[str, NDArray[Any]]
 """The columns of a shard by name, each with one row per sample: the fields in order, then the keys.
 
 In a flat field rows lie back to back, and a column END has the index after each. Native rows have a column SIZE.
@@ -29,7 +29,7 @@ class Writer:
     It returns their paths with the BLAKE3 of each.
     """
 
-    write: Callable[[Path, Arrays, Sequence[Field]], dict[Path, str]]
+    write: Callable[[Path, ShardArrays, Sequence[Field]], dict[Path, str]]
     tool: Callable[[], str]
     """The library that decides the bytes, with its version."""
 
@@ -43,7 +43,7 @@ def as_os_error(kind: type[Exception]) -> Iterator[None]:
         raise OSError(str(error)) from error
 
 
-def row_lengths(arrays: Arrays, field: Field) -> NDArray[np.int64]:
+def row_lengths(arrays: ShardArrays, field: Field) -> NDArray[np.int64]:
     """Return the bytes of each row of a field."""
     column = arrays[field.name]
     if not field.flat:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from packer.publish.direct_file import DirectFile
-from packer.shards.formats import Arrays, row_lengths
+from packer.shards.formats import ShardArrays, row_lengths
 from readers.contract.fields import END, KEY, SIZE, Field
 from readers.formats.arrow import SUFFIX
 
@@ -19,7 +19,7 @@ BATCH_BYTES = 16 << 20
 """The size of a record batch, or one row if that is larger. Other readers need this much memory at a time."""
 
 
-def write(stem: Path, arrays: Arrays, fields: Sequence[Field]) -> dict[Path, str]:
+def write(stem: Path, arrays: ShardArrays, fields: Sequence[Field]) -> dict[Path, str]:
     """Write one file. If rows have one size, all batches but the last have the same number of rows."""
     path = stem.with_name(stem.name + SUFFIX)
     native, sides = [SIZE] if SIZE in arrays else [], len(fields[0].sides)
@@ -38,7 +38,7 @@ def tool() -> str:
     return f"arrow {pa.__version__}"
 
 
-def _row_bytes(arrays: Arrays, fields: Sequence[Field]) -> list[int]:
+def _row_bytes(arrays: ShardArrays, fields: Sequence[Field]) -> list[int]:
     lengths: list[int] = np.sum([row_lengths(arrays, field) for field in fields], 0).tolist()
     return lengths
 
@@ -64,7 +64,7 @@ def _kind(field: Field, array: NDArray[Any]) -> pa.DataType:
     return pa.large_list(pa.from_numpy_dtype(array.dtype)) if field.flat else _tensor_kind(array)
 
 
-def _column(field: Field, arrays: Arrays, part: slice) -> pa.Array:
+def _column(field: Field, arrays: ShardArrays, part: slice) -> pa.Array:
     """Return these rows of a field as a column, without a copy."""
     if not field.flat:
         return _tensors(arrays[field.name][part])

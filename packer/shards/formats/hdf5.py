@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.publish.direct_file import DirectFile
-from packer.shards.formats import Arrays
+from packer.shards.formats import ShardArrays
 from readers.contract.fields import Field
 from readers.formats.hdf5 import SUFFIX
 from readers.formats.hdf5_checksum import lookup3
@@ -35,7 +35,7 @@ _FLOATS = {
 }
 
 
-def write(stem: Path, arrays: Arrays, fields: Sequence[Field]) -> dict[Path, str]:
+def write(stem: Path, arrays: ShardArrays, fields: Sequence[Field]) -> dict[Path, str]:
     """Write one file with a dataset per column."""
     path = stem.with_name(stem.name + SUFFIX)
     sizes = [_ROOT, len(_root(dict.fromkeys(arrays, 0))), *(len(_dataset(array, 0)) for array in arrays.values())]

@@ -14,11 +14,11 @@ import lmdb
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.shards.formats import Arrays, as_os_error, row_lengths
+from packer.shards.formats import ShardArrays, as_os_error, row_lengths
 from readers.contract import giant
 from readers.contract.fields import KEY, SIZE, Field
 from readers.contract.files import blake3_of
-from readers.formats.lmdb import LAYOUT_KEY, SUFFIX, Part, begins_and_end, flat_layout, row_key
+from readers.formats.lmdb import LAYOUT_KEY, SUFFIX, ValuePart, begins_and_end, flat_layout, row_key
 
 Lengths = NDArray[np.int64]
 MOST_VALUE = 2**32 - 1
@@ -40,7 +40,7 @@ class _Column:
         return cls(array.reshape(-1).view(np.uint8), list(rows))
 
 
-def write(stem: Path, arrays: Arrays, fields: Sequence[Field]) -> dict[Path, str]:
+def write(stem: Path, arrays: ShardArrays, fields: Sequence[Field]) -> dict[Path, str]:
     """Write one file. Its map size is computed from the values, so it never fills up and is never guessed."""
     path = stem.with_name(stem.name + SUFFIX)
     parts = _parts(arrays, fields)
@@ -50,7 +50,7 @@ def write(stem: Path, arrays: Arrays, fields: Sequence[Field]) -> dict[Path, str
         layout = flat_layout(fields, arrays[KEY].dtype)
     else:
         layout = {
-            name: Part(int(begin[0]), array.dtype, array.shape[1:])
+            name: ValuePart(int(begin[0]), array.dtype, array.shape[1:])
             for (name, (array, _)), begin in zip(parts.items(), begins, strict=True)
         }
     # writemap: values are written to the pages of the file, so a shard is not in memory twice.
@@ -85,7 +85,7 @@ def tool() -> str:
     return "lmdb " + ".".join(map(str, lmdb.version()))
 
 
-def _parts(arrays: Arrays, fields: Sequence[Field]) -> dict[str, tuple[NDArray[Any], Lengths]]:
+def _parts(arrays: ShardArrays, fields: Sequence[Field]) -> dict[str, tuple[NDArray[Any], Lengths]]:
     """Return the parts of a value in order, with the bytes of each in each row."""
     rows = len(arrays[KEY])
     parts = {field.name: (arrays[field.name], row_lengths(arrays, field)) for field in fields}

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from packer.publish.direct_file import DirectFile
-from packer.shards.formats import Arrays
+from packer.shards.formats import ShardArrays
 from readers.contract.fields import Field
 from readers.formats.npy import column_path
 
 
-def write(stem: Path, arrays: Arrays, fields: Sequence[Field]) -> dict[Path, str]:
+def write(stem: Path, arrays: ShardArrays, fields: Sequence[Field]) -> dict[Path, str]:
     """Write one file per column."""
     digests = {}
     for name, array in arrays.items():

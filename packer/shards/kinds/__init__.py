@@ -19,7 +19,7 @@ class Decoded(NamedTuple):
     size: Size
 
 
-class Stored(NamedTuple):
+class StoredRow(NamedTuple):
     """The statistics of a row that was stored; of a picture, also the planes that its hash is made of."""
 
     statistics: FieldStatistics
@@ -32,7 +32,7 @@ class FieldKind(Protocol):
     def decode(self, data: Given) -> Decoded:
         """Return the upright pixels, or raise BadPair."""
 
-    def store(self, decoded: Decoded, origin: Origin | None, out: NDArray[Any]) -> Stored:
+    def store(self, decoded: Decoded, origin: Origin | None, out: NDArray[Any]) -> StoredRow:
         """Write the picture, or the tile of it that begins at `origin`, to `out` at the stored size."""
 
 

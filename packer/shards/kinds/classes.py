@@ -17,7 +17,7 @@ from packer.pixels.stored_label import store
 from packer.recipe.field_rule import FieldRule
 from packer.recipe.recipe import Recipe
 from packer.recipe.source import Given, PackedPixels
-from packer.shards.kinds import Decoded, Stored, one_file
+from packer.shards.kinds import Decoded, StoredRow, one_file
 from readers.contract.classes import ClassTable
 from readers.contract.fields import Field
 from readers.contract.kinds import ONEHOT
@@ -50,12 +50,12 @@ class ClassesKind:
         )
         return Decoded(picture, picture.shape)
 
-    def store(self, decoded: Decoded, origin: Origin | None, out: NDArray[Any]) -> Stored:
+    def store(self, decoded: Decoded, origin: Origin | None, out: NDArray[Any]) -> StoredRow:
         index = np.empty(out.shape[1:], self._index_dtype) if self._onehot else out
         counts = store(decoded.pixels, self._geometry, origin, self._count, index)
         if self._onehot:
             expand(index, self._count, out=out)
-        return Stored(_statistics(counts, index.size - sum(counts)))
+        return StoredRow(_statistics(counts, index.size - sum(counts)))
 
 
 def check(field: Field, label: NDArray[Any]) -> ClassStatistics:

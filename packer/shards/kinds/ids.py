@@ -13,7 +13,7 @@ from packer.pixels.number_rules import IdRules
 from packer.recipe.field_rule import FieldRule
 from packer.recipe.recipe import Recipe
 from packer.recipe.source import Given, PackedPixels
-from packer.shards.kinds import Decoded, Stored, one_file
+from packer.shards.kinds import Decoded, StoredRow, one_file
 from readers.contract.fields import Field
 from readers.contract.statistics import IdStatistics
 from readers.contract.tiles import Origin
@@ -32,9 +32,9 @@ class IdsKind:
         ids = self._codec.fitted(data.pixels) if isinstance(data, PackedPixels) else self._codec.read(one_file(data))
         return Decoded(ids, (ids.shape[0], ids.shape[1]))
 
-    def store(self, decoded: Decoded, origin: Origin | None, out: NDArray[Any]) -> Stored:
+    def store(self, decoded: Decoded, origin: Origin | None, out: NDArray[Any]) -> StoredRow:
         store_nearest(decoded.pixels, self._geometry.placement(decoded.size, origin), 0, out)
-        return Stored(check(self._field, out))
+        return StoredRow(check(self._field, out))
 
 
 def check(field: Field, ids: NDArray[Any]) -> IdStatistics:

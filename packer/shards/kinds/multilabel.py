@@ -14,7 +14,7 @@ from packer.pixels.number_rules import MultilabelRules
 from packer.recipe.field_rule import FieldRule
 from packer.recipe.recipe import Recipe
 from packer.recipe.source import Given, PackedPixels, Slices
-from packer.shards.kinds import Decoded, Stored
+from packer.shards.kinds import Decoded, StoredRow
 from readers.contract.bits import Planes, bit_planes, has_other_bits, pack_bits, unpack_bits
 from readers.contract.fields import Field
 from readers.contract.kinds import BITS
@@ -38,7 +38,7 @@ class MultilabelKind:
         planes = self._packed(data.pixels) if isinstance(data, PackedPixels) else self._codec.read(data)
         return Decoded(planes, (planes.shape[1], planes.shape[2]))
 
-    def store(self, decoded: Decoded, origin: Origin | None, out: NDArray[Any]) -> Stored:
+    def store(self, decoded: Decoded, origin: Origin | None, out: NDArray[Any]) -> StoredRow:
         placement = self._geometry.placement(decoded.size, origin)
         if self._field.form == BITS:
             store_nearest(decoded.pixels, placement, 0, out)
@@ -46,7 +46,7 @@ class MultilabelKind:
             packed = np.empty((len(decoded.pixels), *out.shape[1:]), np.uint8)
             store_nearest(decoded.pixels, placement, 0, packed)
             unpack_bits(packed, self._count, out=out)
-        return Stored(check(self._field, out))
+        return StoredRow(check(self._field, out))
 
     def _packed(self, planes: Planes) -> Planes:
         """Return a row of a pack, planes or bits, as bits. The two forms of a single class are the same."""

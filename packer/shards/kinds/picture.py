@@ -19,7 +19,7 @@ from packer.pixels.stored_picture import store_picture
 from packer.recipe.field_rule import FieldRule
 from packer.recipe.recipe import Recipe
 from packer.recipe.source import Given, PackedPixels
-from packer.shards.kinds import Decoded, Stored, one_file
+from packer.shards.kinds import Decoded, StoredRow, one_file
 from readers.contract.fields import Field
 from readers.contract.statistics import PictureStatistics
 from readers.contract.tiles import Origin
@@ -64,16 +64,16 @@ class PictureKind:
             raise BadPair(f"has numbers of {pixels.dtype}, and other files have {np.dtype(self._field.dtype)}")
         return Decoded(pixels, (pixels.shape[0], pixels.shape[1]))
 
-    def store(self, decoded: Decoded, origin: Origin | None, out: NDArray[Any]) -> Stored:
+    def store(self, decoded: Decoded, origin: Origin | None, out: NDArray[Any]) -> StoredRow:
         """Store the image in its planes. The hash is made of the numbers that it was decoded to."""
         direct = decoded.pixels.dtype == out.dtype and (out.dtype == np.uint8 or self._field.range != (0, 1))
         planes = self._planes(decoded, origin, out if direct else None)
         if planes.dtype == np.uint8 and self._scaled is not None:
             self._scaled.take(planes, out=out, mode="clip")  # "raise" would copy twice
-            return Stored(_statistics(planes[0].size, (byte_sums(plane, self._scaled) for plane in planes)), planes)
+            return StoredRow(_statistics(planes[0].size, (byte_sums(plane, self._scaled) for plane in planes)), planes)
         if not direct:
             np.copyto(out, self._as_stored(planes))
-        return Stored(count(out), planes)
+        return StoredRow(count(out), planes)
 
     def _planes(self, decoded: Decoded, origin: Origin | None, out: NDArray[Any] | None) -> NDArray[Any]:
         """Bring the image to the stored size, in `out` if it is given."""

@@ -16,7 +16,7 @@ from packer.pixels.value_codec import ValueCodec
 from packer.recipe.field_rule import FieldRule
 from packer.recipe.recipe import Recipe
 from packer.recipe.source import Given, PackedPixels
-from packer.shards.kinds import Decoded, Stored, one_file
+from packer.shards.kinds import Decoded, StoredRow, one_file
 from readers.contract.fields import Field
 from readers.contract.statistics import ValueStatistics
 from readers.contract.tiles import Origin
@@ -38,9 +38,9 @@ class ValuesKind:
         )
         return Decoded(values, (values.shape[0], values.shape[1]))
 
-    def store(self, decoded: Decoded, origin: Origin | None, out: NDArray[Any]) -> Stored:
+    def store(self, decoded: Decoded, origin: Origin | None, out: NDArray[Any]) -> StoredRow:
         self._store(decoded.pixels, self._geometry.placement(decoded.size, origin), self._field.fill_number, out)
-        return Stored(check(self._field, out))
+        return StoredRow(check(self._field, out))
 
 
 def check(field: Field, values: NDArray[Any]) -> ValueStatistics:

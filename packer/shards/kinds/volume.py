@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from packer.decoding.raw_file import naming
 from packer.errors import LostFile
 from packer.recipe.source import Given, Slices
-from packer.shards.kinds import Decoded, FieldKind, Stored
+from packer.shards.kinds import Decoded, FieldKind, StoredRow
 from packer.shards.one_row import of_one_row
 from readers.contract.fields import Field
 from readers.contract.kinds import PICTURE
@@ -29,7 +29,7 @@ class VolumeKind:
         """Return slices as they are: they are decoded when they are stored. One of a sample is decoded now."""
         return Decoded(data, data.size) if isinstance(data, Slices) else self._kind.decode(data)
 
-    def store(self, decoded: Decoded, origin: Origin | None, out: NDArray[Any]) -> Stored:
+    def store(self, decoded: Decoded, origin: Origin | None, out: NDArray[Any]) -> StoredRow:
         """Write the slices to `out`. The hash is made of the numbers that are stored."""
         counts: list[FieldStatistics] = []
         for number, target in enumerate(slices_of(self._field, out)):
@@ -38,4 +38,4 @@ class VolumeKind:
                 if found.size != decoded.size[1:]:
                     raise LostFile(f"is {found.size}, and its header has {decoded.size[1:]}; build again")
                 counts.append(self._kind.store(found, None, target).statistics)
-        return Stored(of_one_row(counts, math.prod(decoded.size)), out if self._field.kind == PICTURE else None)
+        return StoredRow(of_one_row(counts, math.prod(decoded.size)), out if self._field.kind == PICTURE else None)

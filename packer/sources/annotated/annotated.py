@@ -61,7 +61,7 @@ class PaintedField(NamedTuple):
     planes: tuple[str, ...] = ()
 
 
-class Counted(NamedTuple):
+class CountedObjects(NamedTuple):
     """The objects in all files that were read: for each category their number, and a file that has some."""
 
     objects: Mapping[str, tuple[int, str]]
@@ -152,7 +152,7 @@ class AnnotatedSource(Source):
         known = self.sizes.of(part)
         return self.read(part)[0].size if known is None else known if all(known) else None
 
-    def count(self, refs: Iterable[RowRef]) -> Counted:
+    def count(self, refs: Iterable[RowRef]) -> CountedObjects:
         """Return how many objects each category has, and the sizes. Files that cannot be read have none of both."""
         objects: dict[str, tuple[int, str]] = {}
         lost = Counter[str]()
@@ -168,7 +168,7 @@ class AnnotatedSource(Source):
                         objects[category] = before + count, first
 
         known = KnownSizes(sizes())
-        return Counted(objects, known, sum(count for count, _ in objects.values()), lost)
+        return CountedObjects(objects, known, sum(count for count, _ in objects.values()), lost)
 
     def to_text(self) -> str:
         facts = json.loads(self.files.to_text())

@@ -25,7 +25,7 @@ OBJECTS = "instances"
 """The files of COCO with outlines begin with this word. Others have captions and keypoints."""
 
 
-class FoundFiles(NamedTuple):
+class AnnotationTemplate(NamedTuple):
     """Annotations of many pictures: their template, and that of the pictures if these have splits."""
 
     template: str
@@ -38,7 +38,7 @@ class FoundFiles(NamedTuple):
     """The splits that folders of pictures name and no template has."""
 
 
-def indexed_in(folder: FolderSource, files: RawFiles) -> FoundFiles | None:
+def indexed_in(folder: FolderSource, files: RawFiles) -> AnnotationTemplate | None:
     """Return the annotations of many pictures; None if there are none.
 
     If no such file can be read, the first of them is returned, because a build says why.
@@ -58,12 +58,12 @@ def indexed_in(folder: FolderSource, files: RawFiles) -> FoundFiles | None:
     every = [path for path in files.paths if path not in pngs]
     labels = tuple(label_pictures(_raw_files(every)))
     if not named:
-        return FoundFiles(refused[0]) if refused and not labels else None
+        return AnnotationTemplate(refused[0]) if refused and not labels else None
     same = [path for path in named if formats[path] == formats[named[0]]]
     template, images = _templates(same, every)
     others = {*named, *refused} - files_of_many(template, named).keys()
     splits = () if images else tuple(sorted(_splits(path for path in every if is_picture(path))))
-    return FoundFiles(template, images, tuple(sorted(others)), labels, splits if len(splits) > 1 else ())
+    return AnnotationTemplate(template, images, tuple(sorted(others)), labels, splits if len(splits) > 1 else ())
 
 
 def _templates(paths: list[str], every: list[str]) -> tuple[str, str | None]:

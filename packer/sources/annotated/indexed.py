@@ -18,7 +18,7 @@ from packer.decoding.raw_file import naming
 from packer.errors import BadPair
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import UNKNOWN
-from packer.sources.annotated.annotated import AnnotatedSource, Counted
+from packer.sources.annotated.annotated import AnnotatedSource, CountedObjects
 from packer.sources.annotated.indexed_files import IndexedFiles
 from packer.sources.annotated.kept_indexes import forget_indexes
 from packer.sources.annotated.known_sizes import KnownSizes
@@ -71,8 +71,8 @@ class IndexedSource(AnnotatedSource):
         with naming(path):
             return stored_size(header, size)
 
-    def count(self, refs: Iterable[RowRef]) -> Counted:
-        return Counted(self.indexed.counts, KnownSizes(), self.indexed.outlines, self.indexed.lost)
+    def count(self, refs: Iterable[RowRef]) -> CountedObjects:
+        return CountedObjects(self.indexed.counts, KnownSizes(), self.indexed.outlines, self.indexed.lost)
 
     def prepare(self) -> None:
         """Read the files of annotations once, for all workers on this machine."""

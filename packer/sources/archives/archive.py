@@ -20,7 +20,7 @@ from packer.decoding.raw_file import naming
 from packer.decoding.rules import MOST_PIXELS
 from packer.errors import BadPair, LostFile, Problem, UsageError
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import UNKNOWN, Data, Heads, Listing, Loaded, Source, Wanted
+from packer.recipe.source import UNKNOWN, FieldData, Heads, Listing, ListingRules, Loaded, Source
 from packer.sources.archives.archive_files import files_at, holds_only, split_in
 from packer.sources.archives.position import Position, position_in
 from packer.sources.ask_all import THREADS, ask_all
@@ -87,7 +87,7 @@ class ArchiveSource(Source):
         """Yield the rows of a file. Raise BadPair if it is damaged."""
 
     @abstractmethod
-    def read(self, position: Position) -> Data:
+    def read(self, position: Position) -> FieldData:
         """Return the bytes of a picture, or raise BadPair."""
 
     def header(self, position: Position) -> Header:
@@ -104,7 +104,7 @@ class ArchiveSource(Source):
             except BadPair as bad:
                 self.problems.append(Problem(str(bad).removeprefix(f"{file}: "), "", (file,)))
 
-    def list_rows(self, wanted: Wanted) -> Listing:
+    def list_rows(self, wanted: ListingRules) -> Listing:
         self.max_pixels, self.keeps_unlabelled = wanted.max_pixels, wanted.keeps_unlabelled
         rows, folder = self.rows(), str(self.root)
         return Listing(rows, self.kind, self.problems, folder, self.missing, class_names=lambda: self.class_names)
@@ -147,7 +147,7 @@ class ArchiveSource(Source):
             yield from pool.map(self._identity, refs)
 
     def load(self, ref: RowRef) -> Loaded:
-        data: list[Data] = []
+        data: list[FieldData] = []
         identities = [""] * len(ref.parts)
         for number, part in enumerate(ref.parts):
             try:

@@ -14,7 +14,7 @@ import numpy as np
 from packer.decoding.arrays import class_numbers
 from packer.errors import BadPair, first_of
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import Data
+from packer.recipe.source import FieldData
 from packer.sources.archives.archive import ArchiveSource
 from packer.sources.archives.field_names import MOST_LISTED, image_and_label
 from packer.sources.archives.position import Position
@@ -69,7 +69,7 @@ class TableSource(ArchiveSource):
             if row + 1 != count:
                 raise BadPair(f"has {row + 1} values of --key {self.names.key} in {count} rows")
 
-    def read(self, position: Position) -> Data:
+    def read(self, position: Position) -> FieldData:
         with self.lock, damaged():
             self.check(position.file)  # Arrow may have mapped it: to read what was cut off would end the process
             try:
@@ -150,7 +150,7 @@ def _is_list(kind: Any) -> bool:
     return str(kind).startswith(("list<", "large_list<", "fixed_size_list<"))
 
 
-def _data(value: Any, is_label: bool) -> Data:
+def _data(value: Any, is_label: bool) -> FieldData:
     """Return the bytes of a picture file, or the numbers of lists."""
     if value.is_valid and str(value.type).startswith("dictionary<"):
         value = value.value

@@ -13,7 +13,7 @@ from typing import ClassVar
 from packer.errors import BadPair, Problem, first_of
 from packer.pairs.template import OTHER_PICTURES, PICTURES, SLIDES
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import Listing, Wanted
+from packer.recipe.source import Listing, ListingRules
 from packer.sources.archives.byte_ranges import ByteRanges
 from packer.sources.archives.field_names import MOST_LISTED
 from packer.sources.archives.position import Position
@@ -41,7 +41,7 @@ class WebDatasetSource(ByteRanges):
         """The suffixes of the members that were listed, as far as they tell what the tars hold."""
         return Counter()
 
-    def list_rows(self, wanted: Wanted) -> Listing:
+    def list_rows(self, wanted: ListingRules) -> Listing:
         return replace(super().list_rows(wanted), contents=self._contents)
 
     def _contents(self) -> str:

@@ -18,7 +18,7 @@ from packer.decoding.arrays import class_numbers
 from packer.decoding.raw_file import naming
 from packer.errors import BadPair, InputError, LostFile
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import Data, Heads, Loaded, Source
+from packer.recipe.source import FieldData, Heads, Loaded, Source
 from packer.sources.arrays.plain_array import Opaque, PlainArray
 from packer.sources.arrays.stack_form import Stack, StackForm, shape_text
 from packer.sources.container import Names
@@ -108,7 +108,7 @@ class StackedRows(Source):
             yield None if loaded is None or loaded.bad else loaded.identities
 
     def load(self, ref: RowRef) -> Loaded:
-        data: list[Data] = []
+        data: list[FieldData] = []
         try:
             self._files.check()
             for field, part in enumerate(ref.parts):

@@ -32,7 +32,7 @@ from packer.sources.ask_all import THREADS
 from packer.sources.file_states import UNREADABLE, FileState
 from packer.sources.files.folder import NO_FILE, FolderSource
 from packer.sources.files.ranged_file import RangedFile
-from packer.sources.files.read_ahead import Object, ReadAhead
+from packer.sources.files.read_ahead import Object, ObjectsAhead
 from readers.contract.atomic import partial_path
 from readers.contract.errors import RequestError, StoreBusyError, StoreError
 from readers.contract.leftovers import sweep
@@ -99,8 +99,8 @@ class ObjectsSource(FolderSource):
         return open_store(self.url)
 
     @cached_property
-    def ahead(self) -> ReadAhead:
-        return ReadAhead(self._object)
+    def ahead(self) -> ObjectsAhead:
+        return ObjectsAhead(self._object)
 
     def expect(self, refs: Iterable[RowRef]) -> None:
         self.ahead.expect(path for ref in refs for part in ref.parts for path in part.split(SEPARATOR) if path)

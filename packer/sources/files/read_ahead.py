@@ -1,4 +1,4 @@
-"""`ReadAhead`: objects of a store are read by threads before they are asked for, so that no decoder waits for them."""
+"""`ObjectsAhead`: threads read objects of a store before they are asked for, so that no decoder waits for them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FIRST_GUESS = 1 << 20
 Object: TypeAlias = "tuple[bytes, Version]"
 
 
-class ReadAhead:
+class ObjectsAhead:
     """Reads objects in the order in which they will be taken. What is taken in another order is read at once."""
 
     def __init__(self, read: Callable[[str], Object]) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from zlib_ng import zlib_ng
 
-from packer.decoding.grid import Grid, Transform, usable
+from packer.decoding.grid import Grid, GridTransform, usable
 from packer.errors import BadPair
 from readers.contract.regular_files import open_raw
 
@@ -250,7 +250,7 @@ def _grid(head: bytes, sides: tuple[int, int, int]) -> Grid | None:
     return Grid(sides, known) if known else None
 
 
-def _rotation(turned: Sequence[float], spacing: Sequence[float]) -> Transform:
+def _rotation(turned: Sequence[float], spacing: Sequence[float]) -> GridTransform:
     """Return the matrix of a quaternion, whose first part follows from the others, an offset, and the sides of a
     voxel."""
     b, c, d, *offset = turned
