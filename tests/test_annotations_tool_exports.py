@@ -314,6 +314,9 @@ def test_files_of_tools_that_are_not_read_are_named(tmp_path: Path, path: str, t
         refused = run(*command)
         assert refused.exit_code == 1
         assert words in refused.stderr
+    if path.endswith((".json", ".vott")):
+        refused = run("build", "--annotations", path, tmp_path / "raw", tmp_path / "out")
+        assert words.replace(" is of ", ": is of ") in refused.stderr
 
 
 def test_files_of_one_picture_as_sa_1b_has_them_are_named(tmp_path: Path) -> None:
