@@ -280,6 +280,15 @@ def test_objects_of_yolo_with_different_numbers_of_points_are_outlines(tmp_path:
     pack(raw, tmp_path / "out")
 
 
+def test_probe_says_that_a_build_refuses_boxes_alone(tmp_path: Path) -> None:
+    """It proposed to leave all pairs out with `on-bad`, which a build refuses."""
+    raw = _yolo(tmp_path / "raw", "0 0.5 0.5 0.2 0.2\n", "")
+    asked = json.loads(run("probe", "--json", raw).stdout)["to_decide"]
+    assert asked[0].startswith("a build refuses this proposal: every pair is bad, the first because labels/a.txt")
+    assert not any("on-bad" in question for question in asked)
+    assert run("build", "--on-bad", "skip", raw, tmp_path / "out").exit_code == 1
+
+
 def test_kpt_shape_proves_that_objects_of_yolo_are_keypoints(tmp_path: Path) -> None:
     raw = _yolo(tmp_path / "raw", OUTLINES)
     _text(raw / "data.yaml", "kpt_shape: [5, 2]\nnames: {0: tool}\n")
@@ -314,6 +323,9 @@ def test_files_of_tools_that_are_not_read_are_named(tmp_path: Path, path: str, t
         refused = run(*command)
         assert refused.exit_code == 1
         assert words in refused.stderr
+    if path.endswith((".json", ".vott")):
+        refused = run("build", "--annotations", path, tmp_path / "raw", tmp_path / "out")
+        assert words.replace(" is of ", ": is of ") in refused.stderr
 
 
 def test_files_of_one_picture_as_sa_1b_has_them_are_named(tmp_path: Path) -> None:

@@ -517,6 +517,17 @@ def test_split_lists_that_do_not_fit_together_are_a_question(tmp_path: Path) -> 
     assert probed(raw)["pairs"] == {"test": 3, "train": 6, "val": 3}
 
 
+def test_pairs_that_are_in_no_list_are_a_question_of_their_own(tmp_path: Path) -> None:
+    """The question named the templates of the proposal as other ones, and asked whether one layout fits all."""
+    raw = folder(tmp_path / "raw", *[TRUTH] * 6)
+    (raw / "splits").mkdir()
+    (raw / "splits/train.txt").write_text("0\n1\n2\n")
+    (raw / "splits/val.txt").write_text("3\n")
+    words = "are in no list (2 pairs); are they left out on purpose?"
+    assert [words in question for question in probed(raw)["to_decide"]] == [True, False]
+    assert words in refused(raw, tmp_path)
+
+
 def test_the_names_of_a_palette_are_those_of_a_labelmap_or_a_question(tmp_path: Path) -> None:
     colours = np.array([[0, 0, 0], [10, 200, 30], [250, 3, 7], [9, 9, 99]], np.uint8)
     names = {"image": "JPEGImages/{}.png", "label": "SegmentationClass/{}.png"}

@@ -16,6 +16,7 @@ from packer.annotations import panoptic
 from packer.annotations.annotation import check_categories
 from packer.annotations.coco import NAME, ONE_PICTURE, Id, id_of, name_of, size_of, why_lost
 from packer.annotations.json_stream import Item, items_of
+from packer.annotations.json_values import MOST_BYTES
 from packer.annotations.picture_index import (
     DIGEST,
     Longs,
@@ -24,6 +25,7 @@ from packer.annotations.picture_index import (
     digest_of_picture,
     hash_of,
 )
+from packer.annotations.unread import why_unread
 from packer.annotations.whole_pictures import WholePicture, format_of_whole, whole_pictures
 from packer.errors import BadPair
 
@@ -129,6 +131,12 @@ class _Listed:
         self.categories[number] = name
 
 
+def _why_no_pictures(file: BinaryIO) -> str:
+    """Return which other tool wrote a file, if that is known."""
+    file.seek(0)
+    return why_unread(".json", file.read(MOST_BYTES)) or "is not a file of COCO: it lists no images"
+
+
 def index_of(file: BinaryIO, take: list[str] | None = None) -> PictureIndex:
     """Read a file of many pictures. Raise BadPair if it is not one. The names of its pictures are put into `take`."""
     listed, known = _Listed(), format_of_whole(file)
@@ -137,9 +145,7 @@ def index_of(file: BinaryIO, take: list[str] | None = None) -> PictureIndex:
         if name is not None and take is not None:
             take.append(name)
     if not len(listed.pictures):
-        raise BadPair(
-            f"lists no annotated pictures of {known}" if known else "is not a file of COCO: it lists no images"
-        )
+        raise BadPair(f"lists no annotated pictures of {known}" if known else _why_no_pictures(file))
     return _sorted(listed, known or (panoptic.NAME if listed.pngs else NAME))
 
 

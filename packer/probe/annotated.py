@@ -145,7 +145,9 @@ def _proposal(
         settings["missing"] = "skip"
         left = 'missing = "skip" leaves them out, "keep" packs pictures without annotations'
         doubts.append(f"{counted(len(plan.found.missing), 'file')} without a partner: {left}")
-    if plan.rejects:
+    if plan.rejects and len(plan.rejects) == len(plan.found.refs):
+        doubts.append(f"a build refuses this proposal: every pair is bad, the first because {plan.rejects[0]}")
+    elif plan.rejects:
         doubts.append(
             f'{counted(len(plan.rejects), "bad pair")} found: fix them, or leave them out with on-bad = "skip"'
         )

@@ -10,7 +10,7 @@ from packer.pairs.find import Pairing
 from packer.pairs.folder_names import by_folder
 from packer.pairs.pairing_rules import PairingRules
 from packer.pairs.split_lists import SplitLists, usual_lists
-from packer.pairs.suggest import speaks_against_labels, suggest_templates
+from packer.pairs.suggest import Suggestion, speaks_against_labels, suggest_templates
 from packer.pairs.template import PICTURES, composed
 
 MOST_NAMED = 3
@@ -32,15 +32,28 @@ def coverage_questions(
     rest = [path for path in map(composed, files) if path not in used and path.lower().endswith(PICTURES)]
     covered = f"the proposal has {counted(len(pairing.pairs), 'pair')}, and other pictures"
     others = [each for each in suggest_templates(rest) if not speaks_against_labels(each.label)]
+    unlisted = sum(each.pairs for each in others if _templates(each) == _templates(pairing))
+    if unlisted:
+        rest_of_lists = counted(unlisted, "pair")
+        yield f"{covered} of the same templates are in no list ({rest_of_lists}); are they left out on purpose?"
+    others = [each for each in others if _templates(each) != _templates(pairing)]
     if others:
         texts = [f"image = '{each.image}', label = '{each.label}'" for each in others]
         shown = ", ".join(first_of(texts, MOST_NAMED))
         yield f"{covered} could be pairs, too: {shown}; does one layout fit all, or is each a pack of its own?"
         return
+    if unlisted:
+        return
     folders = {path.rpartition("/")[0] for pair in pairing.pairs for path in (pair.image, pair.label)}
     near = [path for path in rest if path.rpartition("/")[0] in folders and not speaks_against_labels(path)]
     if near and not has_rivals:
         yield f"{covered} in the same folders are left out: {', '.join(first_of(near, MOST_NAMED))}; is that right?"
+
+
+def _templates(found: Pairing | Suggestion) -> tuple[str, str]:
+    if isinstance(found, Suggestion):
+        return found.image, found.label
+    return found.image_template, found.label_template
 
 
 def list_questions(files: Sequence[str], pairing: Pairing, settings: Settings) -> Iterator[str]:
