@@ -32,8 +32,8 @@ def read(data: bytes, names: Sequence[str] = ()) -> AnnotatedPicture:
     if not isinstance(annotation, dict):
         raise BadPair("has no table 'annotation'")
     annotations, lost = [], Counter[str]()
-    for each in _parts_last(tables(annotation, "object")):
-        polygon = each.get("polygon")
+    for item in _parts_last(tables(annotation, "object")):
+        polygon = item.get("polygon")
         if not isinstance(polygon, dict):
             raise BadPair("has an object without a polygon")
         xs, ys = polygon.get("x"), polygon.get("y")
@@ -41,7 +41,7 @@ def read(data: bytes, names: Sequence[str] = ()) -> AnnotatedPicture:
             raise BadPair("has a polygon whose x and y are not lists of one length")
         if xs:
             shape = EvenOddPolygon((points_of([list(point) for point in zip(xs, ys, strict=True)]),))
-            annotations.append(Annotation(text_of(each, "name"), (shape,)))
+            annotations.append(Annotation(text_of(item, "name"), (shape,)))
         else:
             lost["without an outline"] += 1
     return AnnotatedPicture(tuple(annotations), _size(annotation.get("imsize")), lost=lost)

@@ -48,15 +48,15 @@ def _alpha(data: bytes, pixels: int) -> NDArray[np.bool_]:
     if count != CHANNELS * pixels or bits != VALUE_BITS:
         raise BadPair(f"has a brush of {count} values of {bits} bits; expected {CHANNELS * pixels} of {VALUE_BITS}")
     sizes = [head.read(4) + 1 for _ in range(4)]
-    found, done = np.zeros(count, np.bool_), 0
+    values, done = np.zeros(count, np.bool_), 0
     while done < count:
         run = head.read(3)
         length = head.read(sizes[run & 3]) + 1
         if done + length > count:
             raise BadPair(f"has a brush whose runs are longer than its {count} values")
-        found[done : done + length] = head.read(VALUE_BITS) if run & 4 else head.bytes(length)
+        values[done : done + length] = head.read(VALUE_BITS) if run & 4 else head.bytes(length)
         done += length
-    return found[ALPHA::CHANNELS]
+    return values[ALPHA::CHANNELS]
 
 
 class _Bits:

@@ -39,9 +39,9 @@ def read(data: bytes, names: Sequence[str] = ()) -> AnnotatedPicture:
     """Read the objects of a picture. The later one covers the earlier one."""
     document = parse_json(data)
     annotations, lost = [], Counter[str]()
-    for each in tables(document, "objects"):
-        label, points = text_of(each, "label"), points_of(each.get("polygon"))
-        if each.get("deleted"):
+    for item in tables(document, "objects"):
+        label, points = text_of(item, "label"), points_of(item.get("polygon"))
+        if item.get("deleted"):
             lost["marked as deleted"] += 1
         elif label.removesuffix(_GROUP) == _NOT_PAINTED:
             lost[f"of the category {_NOT_PAINTED!r}, which Cityscapes does not paint"] += 1

@@ -30,23 +30,23 @@ Id: TypeAlias = "int | str"
 def read(picture: bytes, annotations: Sequence[bytes], categories: Mapping[Id, str]) -> AnnotatedPicture:
     """Return the objects of a picture from its item in `images`, and its items in `annotations` in their order."""
     facts = parse(picture)
-    found: list[Annotation] = []
+    objects: list[Annotation] = []
     lost = Counter[str]()
     for raw in annotations:
-        each = parse(raw)
-        category = categories.get(id_of(each.get("category_id")))
+        annotation = parse(raw)
+        category = categories.get(id_of(annotation.get("category_id")))
         if category is None:
             lost["of a category that the file does not list"] += 1
             continue
         try:
-            shapes = _shapes(each.get("segmentation"))
+            shapes = _shapes(annotation.get("segmentation"))
         except BadPair as bad:
-            raise BadPair(f"annotation {str(each.get('id'))[:60]} {bad}") from None
+            raise BadPair(f"annotation {str(annotation.get('id'))[:60]} {bad}") from None
         if shapes:
-            found.append(Annotation(category, shapes, is_crowd=bool(each.get("iscrowd"))))
+            objects.append(Annotation(category, shapes, is_crowd=bool(annotation.get("iscrowd"))))
         else:
-            lost[why_lost(each)] += 1
-    return AnnotatedPicture(tuple(found), size_of(facts), name_of(facts), lost)
+            lost[why_lost(annotation)] += 1
+    return AnnotatedPicture(tuple(objects), size_of(facts), name_of(facts), lost)
 
 
 def why_lost(annotation: Mapping[str, Any]) -> str:

@@ -141,13 +141,13 @@ class _Edges:
 
 def _in_parts(edges: _Edges) -> Runs:
     """Return the sorted crossings of very many. Two at one pixel are none."""
-    found = np.zeros(0, np.int64)
+    crossings = np.zeros(0, np.int64)
     ends = np.cumsum(edges.counts)
     first = 0
     while first < len(ends):
         before = int(ends[first - 1]) if first else 0
         last = max(first + 1, int(np.searchsorted(ends, before + TOGETHER, "right")))
-        pixels, times = np.unique(np.concatenate([found, edges.crossings(slice(first, last))]), return_counts=True)
-        found = pixels[times % 2 == 1]
+        pixels, times = np.unique(np.concatenate([crossings, edges.crossings(slice(first, last))]), return_counts=True)
+        crossings = pixels[times % 2 == 1]
         first = last
-    return found
+    return crossings

@@ -33,9 +33,9 @@ def cut_rings(exterior: NDArray[np.int64], holes: Rings, size: Size) -> list[tup
         if clipped is None:
             return None
         paths = clipped
-    found = [path for path in paths if _area(path) > 0]
+    outer = [path for path in paths if _area(path) > 0]
     inner = [path for path in paths if _area(path) < 0]
-    return [(_whole(path), [_whole(hole) for hole in inner if _contains(path, _free(hole, size))]) for path in found]
+    return [(_whole(path), [_whole(hole) for hole in inner if _contains(path, _free(hole, size))]) for path in outer]
 
 
 def _clipped(paths: Sequence[Path], axis: int, sign: int, size: Size) -> list[Path] | None:
@@ -49,7 +49,7 @@ def _clipped(paths: Sequence[Path], axis: int, sign: int, size: Size) -> list[Pa
         elif max(heights) > 0:
             chains += _chains(path, heights)
     every = ((number, end) for number in range(len(chains)) for end in (0, -1))
-    ends = sorted(every, key=lambda each: (chains[each[0]][each[1]][1 - axis], each))
+    ends = sorted(every, key=lambda chain_end: (chains[chain_end[0]][chain_end[1]][1 - axis], chain_end))
     partners = dict(zip((*ends[::2], *ends[1::2]), (*ends[1::2], *ends[::2]), strict=True))
     left = set(range(len(chains)))
     while left:

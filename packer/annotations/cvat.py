@@ -76,22 +76,22 @@ def read(data: bytes) -> AnnotatedPicture:
     image = parse_xml(data)
     if image.tag != "image" or not image.get("name"):
         raise BadPair("is not an <image> of CVAT with a name")
-    found, lost = [], Counter[str]()
-    for number, each in enumerate(image, 1):
-        if each.tag in _NOT_PAINTED:
-            lost[f"of the kind {each.tag!r}, which the export of CVAT does not paint"] += 1
-        elif each.tag in _SHAPES:
+    objects, lost = [], Counter[str]()
+    for number, element in enumerate(image, 1):
+        if element.tag in _NOT_PAINTED:
+            lost[f"of the kind {element.tag!r}, which the export of CVAT does not paint"] += 1
+        elif element.tag in _SHAPES:
             try:
-                found.append((_height_of(each), _annotation(each)))
+                objects.append((_height_of(element), _annotation(element)))
             except BadPair as error:
                 raise BadPair(f"shape {number}: {error}") from None
-    found.sort(key=lambda pair: pair[0])
+    objects.sort(key=lambda pair: pair[0])
     size = _whole(image, "height"), _whole(image, "width")
     if min(size) < 1:
         raise BadPair("has a size that is not positive")
     name, subset = image.get("name"), image.get("subset")
     longer = f"{subset}/{name}" if subset else None
-    return AnnotatedPicture(tuple(each for _, each in found), size, name, lost, longer_name=longer)
+    return AnnotatedPicture(tuple(annotation for _, annotation in objects), size, name, lost, longer_name=longer)
 
 
 def _annotation(element: Element) -> Annotation:

@@ -86,8 +86,8 @@ def _crossings(edges: NDArray[np.float64], top: int, bottom: int) -> Iterator[tu
         reached = behind[start - 1] if start else 0
         end = max(start + 1, int(np.searchsorted(behind, reached + _AT_ONCE, "right")))
         count = counts[start:end]
-        each = np.repeat(np.arange(start, end), count)
-        rows = first[each] + np.arange(len(each)) - np.repeat(behind[start:end] - count - reached, count)
-        x1, y1, x2, y2 = edges[each].T
+        edge = np.repeat(np.arange(start, end), count)
+        rows = first[edge] + np.arange(len(edge)) - np.repeat(behind[start:end] - count - reached, count)
+        x1, y1, x2, y2 = edges[edge].T
         yield rows, np.floor((rows + 0.5 - y1) * (x2 - x1) / (y2 - y1) + x1 + 0.5)
         start = end

@@ -19,21 +19,21 @@ def annotation_format(name: str) -> AnnotationFormat:
     """Return the format with this name, which a plan may have from elsewhere. Its libraries are imported now."""
     if name not in OF_ONE_PICTURE + OF_MANY_PICTURES:
         raise ValueError(f"{name!r} is not a format of annotations")
-    found: AnnotationFormat = import_module(f"packer.annotations.{name}").FORMAT
-    return found
+    imported: AnnotationFormat = import_module(f"packer.annotations.{name}").FORMAT
+    return imported
 
 
 def picture_format(name: str) -> PictureFormat:
     """Return the format of a file for each picture with this name."""
-    found = annotation_format(name)
-    if not isinstance(found, PictureFormat):
+    chosen = annotation_format(name)
+    if not isinstance(chosen, PictureFormat):
         raise ValueError(f"{name} is not a format of a file for each picture")
-    return found
+    return chosen
 
 
 def format_of(data: bytes) -> PictureFormat | None:
     """Return the format that knows a file; None if none does."""
-    return next((found for found in map(picture_format, OF_ONE_PICTURE) if found.knows(data)), None)
+    return next((candidate for candidate in map(picture_format, OF_ONE_PICTURE) if candidate.knows(data)), None)
 
 
 def is_embedded(path: str) -> bool:

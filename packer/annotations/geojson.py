@@ -59,10 +59,10 @@ def read(data: bytes, names: Sequence[str] = ()) -> AnnotatedPicture:
     epsg, name = _epsg(document.get("crs")), document.get("name")
     default = name if isinstance(name, str) and name else DEFAULT_CATEGORY
     annotations, lost = [], Counter[str]()
-    for each in tables(document, "features"):
+    for feature in tables(document, "features"):
         shapes: list[GroundPolygon] = []
         others = lost.total()
-        for kind, coordinates in _geometries(each.get("geometry")):
+        for kind, coordinates in _geometries(feature.get("geometry")):
             if kind == "Polygon":
                 shapes.append(_polygon(coordinates, epsg))
             elif kind == "MultiPolygon":
@@ -70,7 +70,7 @@ def read(data: bytes, names: Sequence[str] = ()) -> AnnotatedPicture:
             else:
                 lost[f"of the geometry {kind!r}"] += 1
         if shapes:
-            annotations.append(Annotation(_category(each.get("properties"), default), tuple(shapes)))
+            annotations.append(Annotation(_category(feature.get("properties"), default), tuple(shapes)))
         elif lost.total() == others:
             lost["with an empty geometry"] += 1
     return AnnotatedPicture(tuple(annotations), lost=lost)
@@ -83,10 +83,10 @@ def place(picture: AnnotatedPicture, image: bytes) -> AnnotatedPicture:
     except BadPair as error:
         raise BadPair(f"its picture {error}") from None
     placed = []
-    for each in picture.annotations:
-        shapes = [shape for shape in each.shapes if isinstance(shape, GroundPolygon)]
+    for annotation in picture.annotations:
+        shapes = [shape for shape in annotation.shapes if isinstance(shape, GroundPolygon)]
         _check_system(shapes[0], ground)
-        placed.append(replace(each, shapes=tuple(shape.placed(ground) for shape in shapes)))
+        placed.append(replace(annotation, shapes=tuple(shape.placed(ground) for shape in shapes)))
     return replace(picture, annotations=tuple(placed))
 
 
@@ -130,8 +130,8 @@ def _geometries(geometry: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
     if not isinstance(geometry, dict) or not isinstance(geometry.get("type"), str) or depth > _MOST_DEPTH:
         raise BadPair("has a geometry without a type")
     if geometry["type"] == "GeometryCollection":
-        for each in tables(geometry, "geometries"):
-            yield from _geometries(each, depth + 1)
+        for member in tables(geometry, "geometries"):
+            yield from _geometries(member, depth + 1)
     else:
         yield geometry["type"][:40], geometry.get("coordinates")
 

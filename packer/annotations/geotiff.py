@@ -48,15 +48,15 @@ def ground_of(data: bytes) -> Ground:
     except (struct.error, OverflowError):
         raise BadPair("is a TIFF whose tags are damaged") from None
     keys = tags.get(_KEYS, ())
-    found = {key: value for key, where, _, value in zip(*(iter(keys[4:]),) * 4, strict=False) if where == 0}
+    geo_keys = {key: value for key, where, _, value in zip(*(iter(keys[4:]),) * 4, strict=False) if where == 0}
     left, xx, xy, top, yx, yy = _affine(tags)
-    if found.get(_RASTER_TYPE) == _IS_POINT:  # the tie is the centre of a pixel
+    if geo_keys.get(_RASTER_TYPE) == _IS_POINT:  # the tie is the centre of a pixel
         left, top = left - (xx + xy) / 2, top - (yx + yy) / 2
     if not all(map(math.isfinite, (left, xx, xy, top, yx, yy))) or xx * yy - xy * yx == 0:
         raise BadPair("is a GeoTIFF whose pixels have no area on the ground")
-    code = found.get(_PROJECTED, found.get(_GEOGRAPHIC))
+    code = geo_keys.get(_PROJECTED, geo_keys.get(_GEOGRAPHIC))
     epsg = code if code and code != _USER_DEFINED else None
-    return Ground((left, xx, xy, top, yx, yy), epsg, _PROJECTED in found)
+    return Ground((left, xx, xy, top, yx, yy), epsg, _PROJECTED in geo_keys)
 
 
 def _affine(tags: dict[int, tuple[Any, ...]]) -> tuple[float, ...]:
@@ -80,7 +80,7 @@ def _tags(data: bytes) -> dict[int, tuple[Any, ...]]:
     count = struct.unpack_from(f"{order}Q" if big else f"{order}H", data, start)[0]
     entry, first = (f"{order}HHQ", start + 8) if big else (f"{order}HHI", start + 2)
     size, inline = (20, 8) if big else (12, 4)
-    found: dict[int, tuple[Any, ...]] = {}
+    tags: dict[int, tuple[Any, ...]] = {}
     for index in range(min(count, _MOST_TAGS)):
         at = first + index * size
         tag, kind, numbers = struct.unpack_from(entry, data, at)
@@ -89,5 +89,5 @@ def _tags(data: bytes) -> dict[int, tuple[Any, ...]]:
             value = at + size - inline
             if numbers * width > inline:
                 value = struct.unpack_from(f"{order}Q" if big else f"{order}I", data, value)[0]
-            found[tag] = struct.unpack_from(f"{order}{numbers}{letter}", data, value)
-    return found
+            tags[tag] = struct.unpack_from(f"{order}{numbers}{letter}", data, value)
+    return tags

@@ -108,8 +108,8 @@ class _Window:
     def next(self) -> str:
         """Return the next character behind white space, an empty text at the end."""
         while True:
-            found = _SPACE.match(self._text, self._at)
-            self._at = found.end() if found else self._at
+            space = _SPACE.match(self._text, self._at)
+            self._at = space.end() if space else self._at
             if self._at < len(self._text) or self._is_whole:
                 return self._text[self._at : self._at + 1]
             self._read_on()
@@ -120,11 +120,11 @@ class _Window:
 
     def ends(self, end: str) -> bool:
         """Step over a comma or the end of a list or table, and return whether it was the end."""
-        found = self.next()
-        if found not in (",", end) or not found:
-            self.refuse("ends too early" if not found else f"lacks a comma or {end}")
+        character = self.next()
+        if character not in (",", end) or not character:
+            self.refuse("ends too early" if not character else f"lacks a comma or {end}")
         self.skip()
-        return found == end
+        return character == end
 
     def item(self, member: str) -> Item:
         """Return the value at this place, and step over it."""

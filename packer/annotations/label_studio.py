@@ -85,8 +85,8 @@ class Bitmask:
             raise BadPair("has a bitmask that is not a PNG in base64") from None
         pixels = png_pixels(data, self.size)
         if not pixels.shape[:2] == self.size == size:
-            found, expected = ("x".join(map(str, each)) for each in (pixels.shape[:2], size))
-            raise BadPair(f"has a bitmask of {found}, and the picture is {expected} (height x width)")
+            actual, expected = ("x".join(map(str, sides)) for sides in (pixels.shape[:2], size))
+            raise BadPair(f"has a bitmask of {actual}, and the picture is {expected} (height x width)")
         if pixels.ndim == 2:
             raise BadPair("has a bitmask without transparency, which covers the whole picture")
         return Mask(0, 0, pixels[..., 3] != 0)
@@ -107,28 +107,28 @@ def read(raw: bytes) -> AnnotatedPicture:
     task = parse_json(raw)
     if not is_task(task):
         raise BadPair("is not a task of Label Studio: it has no data and annotations")
-    found = _counting(task)
-    if found is None:
+    newest = _counting(task)
+    if newest is None:
         raise BadPair("has no annotation that is not cancelled")
     lost = Counter[str]()
     for other in _valid(task):
-        if other is not found and (count := sum(map(_is_region, _results(other)))):
+        if other is not newest and (count := sum(map(_is_region, _results(other)))):
             lost["of an earlier annotation of the same picture"] += count
-    results = [each for each in _results(found) if _is_region(each)]
-    if len(pictures := {(str(each.get("to_name")), str(each.get("item_index") or 0)) for each in results}) > 1:
+    results = [result for result in _results(newest) if _is_region(result)]
+    if len(pictures := {(str(result.get("to_name")), str(result.get("item_index") or 0)) for result in results}) > 1:
         raise BadPair(f"has regions of {len(pictures)} pictures; a task of one picture is read")
-    labelled = {str(each.get("id")) for each in results if _labels(each)}
+    labelled = {str(result.get("id")) for result in results if _labels(result)}
     annotations, sizes = [], set[Size]()
-    for number, each in enumerate(results, 1):
+    for number, result in enumerate(results, 1):
         try:
-            sizes.add(size_of(each, "original_height", "original_width"))
-            kind, labels = _kind(each), _labels(each)
-            if not labels and str(each.get("id")) in labelled:
+            sizes.add(size_of(result, "original_height", "original_width"))
+            kind, labels = _kind(result), _labels(result)
+            if not labels and str(result.get("id")) in labelled:
                 continue  # the label of this region is in another result
             if kind in _NOT_PAINTED or not labels:
                 lost[_NOT_PAINTED.get(kind, "without a label")] += 1
                 continue
-            shape = _SHAPES[kind](each["value"], *size_of(each, "original_height", "original_width"))
+            shape = _SHAPES[kind](result["value"], *size_of(result, "original_height", "original_width"))
         except BadPair as error:
             raise BadPair(f"region {number}: {error}") from None
         annotations += [Annotation(label, (shape,)) for label in labels]
@@ -144,18 +144,18 @@ def _made(task: Mapping[str, Any]) -> Any:
 def _valid(task: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the annotations that nobody cancelled."""
     made = _made(task)
-    tables = [each for each in made if isinstance(each, dict)] if isinstance(made, list) else []
-    return [each for each in tables if not each.get("was_cancelled") and not each.get("skipped")]
+    tables = [table for table in made if isinstance(table, dict)] if isinstance(made, list) else []
+    return [table for table in tables if not table.get("was_cancelled") and not table.get("skipped")]
 
 
 def _counting(task: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the newest annotation that counts. Of equally old ones the first, as the converter sorts them."""
-    return max(_valid(task), key=lambda each: str(each.get("created_at", "")), default=None)
+    return max(_valid(task), key=lambda annotation: str(annotation.get("created_at", "")), default=None)
 
 
 def _results(annotation: Mapping[str, Any]) -> list[dict[str, Any]]:
     results = annotation.get("result") or []
-    if not isinstance(results, list) or not all(isinstance(each, dict) for each in results):
+    if not isinstance(results, list) or not all(isinstance(result, dict) for result in results):
         raise BadPair("has an annotation without a list of results")
     return results
 

@@ -49,12 +49,12 @@ def read(data: bytes, names: Sequence[str] = ()) -> AnnotatedPicture:
     """Read the shapes of a picture. The later one covers the earlier one."""
     document = parse_json(data)
     annotations, lost = [], Counter[str]()
-    for each in tables(document, "shapes"):
-        shape = _shape(each)
+    for item in tables(document, "shapes"):
+        shape = _shape(item)
         if isinstance(shape, str):
             lost[shape] += 1
         else:
-            annotations.append(Annotation(text_of(each, "label"), (shape,), _group(each)))
+            annotations.append(Annotation(text_of(item, "label"), (shape,), _group(item)))
     path = document.get("imagePath")
     return AnnotatedPicture(tuple(annotations), _size(document), path if isinstance(path, str) else None, lost)
 

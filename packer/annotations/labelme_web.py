@@ -35,14 +35,14 @@ def read(data: bytes, names: Sequence[str] = ()) -> AnnotatedPicture:
     if root.tag != "annotation":
         raise BadPair("is not an <annotation> of LabelMe")
     annotations, lost = [], Counter[str]()
-    for each in root.iterfind("object"):
-        name = text_in(each, "name")
+    for element in root.iterfind("object"):
+        name = text_in(element, "name")
         if name is None:
             raise BadPair("has an object without a name")
-        if reason := _reason(each):
+        if reason := _reason(element):
             lost[reason] += 1
         else:
-            shapes = tuple(EvenOddPolygon((_points(polygon),)) for polygon in each.iterfind("polygon"))
+            shapes = tuple(EvenOddPolygon((_points(polygon),)) for polygon in element.iterfind("polygon"))
             annotations.append(Annotation(name, shapes))
     size, file = size_in(root, "imagesize/nrows", "imagesize/ncols"), text_in(root, "filename")
     return AnnotatedPicture(tuple(annotations), size, file, lost)

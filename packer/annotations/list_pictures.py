@@ -92,17 +92,17 @@ class _Listed:
         self.sizes.extend(size_of(item.value) or (0, 0))
         return name
 
-    def add_whole(self, found: WholePicture) -> str:
+    def add_whole(self, whole: WholePicture) -> str:
         """Note a picture that lies together with its annotations. Return its name."""
-        name = found.picture.name or ""
-        self.pictures.add(len(self.pictures), Item("", None, found.start, found.raw))
+        name = whole.picture.name or ""
+        self.pictures.add(len(self.pictures), Item("", None, whole.start, whole.raw))
         self.names.append(hash_of(name))
-        self.longer_names.append(hash_of(found.picture.longer_name or name))
-        self.sizes.extend(found.picture.size or (0, 0))
-        self.counts.update(each.category for each in found.picture.annotations)
-        self.lost.update(found.picture.lost)
-        check_categories({each.category for each in found.picture.annotations})
-        self.categories.update((each.category, each.category) for each in found.picture.annotations)
+        self.longer_names.append(hash_of(whole.picture.longer_name or name))
+        self.sizes.extend(whole.picture.size or (0, 0))
+        self.counts.update(annotation.category for annotation in whole.picture.annotations)
+        self.lost.update(whole.picture.lost)
+        check_categories({annotation.category for annotation in whole.picture.annotations})
+        self.categories.update((annotation.category, annotation.category) for annotation in whole.picture.annotations)
         return name
 
     def _annotation(self, item: Item) -> None:
@@ -119,7 +119,7 @@ class _Listed:
                 self.without_outline[id_of(item.value.get("category_id"))] += 1
             return
         self.pngs.append(panoptic.png_of(item.value))
-        self.counts.update(id_of(each.get("category_id")) for each in panoptic.segments_of(item.value))
+        self.counts.update(id_of(segment.get("category_id")) for segment in panoptic.segments_of(item.value))
 
     def _category(self, value: Mapping[str, Any]) -> None:
         number, name = id_of(value.get("id")), value.get("name")
@@ -139,14 +139,14 @@ def _why_no_pictures(file: BinaryIO) -> str:
 
 def index_of(file: BinaryIO, take: list[str] | None = None) -> PictureIndex:
     """Read a file of many pictures. Raise BadPair if it is not one. The names of its pictures are put into `take`."""
-    listed, known = _Listed(), format_of_whole(file)
-    for each in whole_pictures(file, known) if known else items_of(file):
-        name = listed.add_whole(each) if isinstance(each, WholePicture) else listed.add(each)
+    listed, whole_format = _Listed(), format_of_whole(file)
+    for item in whole_pictures(file, whole_format) if whole_format else items_of(file):
+        name = listed.add_whole(item) if isinstance(item, WholePicture) else listed.add(item)
         if name is not None and take is not None:
             take.append(name)
     if not len(listed.pictures):
-        raise BadPair(f"lists no annotated pictures of {known}" if known else _why_no_pictures(file))
-    return _sorted(listed, known or (panoptic.NAME if listed.pngs else NAME))
+        raise BadPair(f"lists no annotated pictures of {whole_format}" if whole_format else _why_no_pictures(file))
+    return _sorted(listed, whole_format or (panoptic.NAME if listed.pngs else NAME))
 
 
 def _sorted(listed: _Listed, of: str) -> PictureIndex:
@@ -159,10 +159,10 @@ def _sorted(listed: _Listed, of: str) -> PictureIndex:
     rank = np.empty(len(names), np.int64)
     rank[by_name] = np.arange(len(names))
     by_id = np.argsort(ids, kind="stable")
-    wanted = np.array(annotations.pictures, np.int64)
-    at = np.minimum(np.searchsorted(ids[by_id], wanted), len(ids) - 1)
+    referenced = np.array(annotations.pictures, np.int64)
+    at = np.minimum(np.searchsorted(ids[by_id], referenced), len(ids) - 1)
     owner = by_id[at]
-    is_known = ids[owner] == wanted
+    is_known = ids[owner] == referenced
     owners = np.concatenate([rank, rank[owner[is_known]]])
     order = np.argsort(owners, kind="stable")  # a picture comes before its annotations, and these in the file's order
 
@@ -211,10 +211,10 @@ def _notes(listed: _Listed, strangers: int) -> Iterator[str]:
 
 
 def _digests(items: NDArray[np.uint8], firsts: Longs, names: bytes) -> NDArray[np.uint8]:
-    found = bytearray()
+    digests = bytearray()
     for first, last in zip(firsts[:-1].tolist(), firsts[1:].tolist(), strict=True):
-        found += digest_of_picture(items[first:last].tobytes(), names)
-    return np.frombuffer(found, np.uint8).reshape(-1, DIGEST)
+        digests += digest_of_picture(items[first:last].tobytes(), names)
+    return np.frombuffer(digests, np.uint8).reshape(-1, DIGEST)
 
 
 def _refuse_twice(numbers: Longs, what: str, starts: Sequence[int]) -> None:

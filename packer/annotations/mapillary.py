@@ -22,15 +22,15 @@ def knows(data: bytes) -> bool:
     if not {"height", "width", "objects"} <= document.keys() or not isinstance(document["objects"], list):
         return False
     objects = document["objects"][:100]
-    return bool(objects) and all(isinstance(each, dict) and "--" in str(each.get("label")) for each in objects)
+    return bool(objects) and all(isinstance(item, dict) and "--" in str(item.get("label")) for item in objects)
 
 
 def read(data: bytes, names: Sequence[str] = ()) -> AnnotatedPicture:
     """Return the objects of a picture. The later one covers the earlier one."""
     document = parse_json(data)
     annotations = [
-        Annotation(text_of(each, "label"), (EvenOddPolygon((points_of(each.get("polygon")),)),))
-        for each in tables(document, "objects")
+        Annotation(text_of(item, "label"), (EvenOddPolygon((points_of(item.get("polygon")),)),))
+        for item in tables(document, "objects")
     ]
     return AnnotatedPicture(tuple(annotations), size_of(document, "height", "width"))
 

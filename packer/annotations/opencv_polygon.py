@@ -32,15 +32,15 @@ def fill(size: Size, ring: Ring, holes: Sequence[Ring] = ()) -> Mask:
     if not len(ring):
         return NOTHING
     points = np.concatenate([ring, *holes]) if holes else ring
-    if (found := _window(size, points)) is None:
+    if (frame := _window(size, points)) is None:
         return NOTHING
-    left, top, picture = found
+    left, top, picture = frame
     for colour, rings in ((1, [ring]), (0, [hole for hole in holes if len(hole)])):
         if rings:
-            moved = [(each - (left, top)).astype(np.int32) for each in rings]
+            moved = [(corners - (left, top)).astype(np.int32) for corners in rings]
             _check_steps(moved, len(picture))
-            for each in moved:
-                _check_length(each, picture.shape)
+            for outline in moved:
+                _check_length(outline, picture.shape)
             cv2.fillPoly(picture, moved, colour)
     return Mask(top, left, picture.view(np.bool_))
 
@@ -49,9 +49,9 @@ def line(size: Size, points: Ring) -> Mask:
     """Return the pixels of a line through points, one pixel wide."""
     if not len(points):
         return NOTHING
-    if (found := _window(size, points)) is None:
+    if (frame := _window(size, points)) is None:
         return NOTHING
-    left, top, picture = found
+    left, top, picture = frame
     moved = (points - (left, top)).astype(np.int32)
     _check_length(moved, picture.shape)
     cv2.polylines(picture, [moved], isClosed=False, color=1, thickness=1)

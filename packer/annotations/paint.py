@@ -46,7 +46,9 @@ class Canvas:
             raise BadPair(f"has {len(picture.annotations)} objects; a picture has at most {MOST_OBJECTS}")
         self._annotations, self._lost, self._size, self._brush = picture.annotations, picture.lost, size, brush
         self._counts = picture.counts
-        self._known = [index for index, each in enumerate(picture.annotations) if each.category in brush.numbers]
+        self._known = [
+            index for index, annotation in enumerate(picture.annotations) if annotation.category in brush.numbers
+        ]
         self._areas = np.zeros(len(picture.annotations), np.int64)
         self.top: NDArray[Any] = np.zeros(size, np.uint8 if len(picture.annotations) < 256 else np.uint16)
         """The annotation at the top of each pixel, counted from 1; 0 for none."""
@@ -67,9 +69,11 @@ class Canvas:
         """Return the number of the object of each pixel; 0 for none, and in what is ignored."""
         numbers, first = np.zeros(len(self._annotations) + 1, np.uint16), dict[tuple[str, str], int]()
         for index in self._known:
-            each = self._annotations[index]
-            alone = each.instance is None
-            number = index + 1 if alone else first.setdefault((each.category, each.instance or ""), index + 1)
+            annotation = self._annotations[index]
+            alone = annotation.instance is None
+            number = (
+                index + 1 if alone else first.setdefault((annotation.category, annotation.instance or ""), index + 1)
+            )
             numbers[index + 1] = 0 if self._is_ignored(index) else number
         return self._with(numbers)
 
@@ -80,11 +84,11 @@ class Canvas:
         """
         planes = np.zeros((*self._size, len(categories)), np.uint8)
         plane_of = {category: number for number, category in enumerate(categories)}
-        for index, each in enumerate(self._annotations):
-            if each.category in plane_of:
-                mask = mask_of(each, self._size)
+        for index, annotation in enumerate(self._annotations):
+            if annotation.category in plane_of:
+                mask = mask_of(annotation, self._size)
                 self._areas[index] = np.count_nonzero(mask.inside)
-                window(planes[..., plane_of[each.category]], mask)[mask.inside] = 1
+                window(planes[..., plane_of[annotation.category]], mask)[mask.inside] = 1
         return planes
 
     def notes(self) -> tuple[str, ...]:
@@ -112,10 +116,10 @@ class Canvas:
     def _lost_objects(self) -> Counter[str]:
         """The objects that no field shows, by the reason."""
         lost = Counter({f"objects {reason}": count for reason, count in self._lost.items()})
-        for index, each in enumerate(self._annotations):
-            is_elsewhere = each.category in self._brush.elsewhere
-            if not is_elsewhere and each.category not in self._brush.numbers:
-                lost[f"objects of the category {each.category!r}, which is in no class"] += 1
+        for index, annotation in enumerate(self._annotations):
+            is_elsewhere = annotation.category in self._brush.elsewhere
+            if not is_elsewhere and annotation.category not in self._brush.numbers:
+                lost[f"objects of the category {annotation.category!r}, which is in no class"] += 1
             elif not self._areas[index]:
                 lost["objects without a pixel"] += 1
             elif not is_elsewhere and not self._seen[index + 1]:

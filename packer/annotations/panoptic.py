@@ -53,7 +53,7 @@ def read(
         raise BadPair(f"has {len(segments)} segments; a picture has at most {MOST_OBJECTS}")
     numbers, strays = _numbered([_id(segment) for segment in segments], ids)
     windows = _windows(numbers, len(segments))
-    found: list[Annotation] = []
+    objects: list[Annotation] = []
     lost = Counter[str]()
     for number, segment in enumerate(segments, 1):
         category = categories.get(id_of(segment.get("category_id")))
@@ -61,9 +61,9 @@ def read(
             lost["of a category that the file does not list"] += 1
             continue
         shapes = (Segment(numbers, number, windows[number]),) if number in windows else ()
-        found.append(Annotation(category, shapes, is_crowd=bool(segment.get("iscrowd"))))
+        objects.append(Annotation(category, shapes, is_crowd=bool(segment.get("iscrowd"))))
     counts = {"pixels of no segment": strays} if strays else {}
-    return AnnotatedPicture(tuple(found), (ids.shape[0], ids.shape[1]), name_of(facts), lost, counts)
+    return AnnotatedPicture(tuple(objects), (ids.shape[0], ids.shape[1]), name_of(facts), lost, counts)
 
 
 def segments_of(annotation: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -86,12 +86,12 @@ def png_of(annotation: Mapping[str, Any]) -> str:
 
 def of_pictures(pngs: Iterable[str], owners: Iterable[int], count: int) -> list[str]:
     """Return the PNG of each picture; empty for one without. `owners` are the numbers of the pictures of the PNGs."""
-    found = [""] * count
+    listed = [""] * count
     for png, owner in zip(pngs, owners, strict=True):
-        if found[owner]:
-            raise BadPair(f"has two annotations of one picture: {found[owner][:60]} and {png[:60]}")
-        found[owner] = png
-    return found
+        if listed[owner]:
+            raise BadPair(f"has two annotations of one picture: {listed[owner][:60]} and {png[:60]}")
+        listed[owner] = png
+    return listed
 
 
 def _id(segment: Mapping[str, Any]) -> int:
@@ -107,9 +107,9 @@ def _numbered(listed: Sequence[int], ids: NDArray[np.uint32]) -> tuple[NDArray[n
         twice = Counter(listed).most_common(1)[0][0]
         raise BadPair(f"has two segments with the id {str(twice)[:60]}")
     table = np.zeros(IDS, np.uint16)  # only the pages that are used take memory
-    for number, each in enumerate(listed, 1):
-        if VOID < each < IDS:  # the others cannot have a pixel
-            table[each] = number
+    for number, segment_id in enumerate(listed, 1):
+        if VOID < segment_id < IDS:  # the others cannot have a pixel
+            table[segment_id] = number
     numbers = table[ids]
     return numbers, int(np.count_nonzero(ids)) - int(np.count_nonzero(numbers))
 
@@ -124,12 +124,12 @@ def _windows(numbers: NDArray[np.uint16], count: int) -> dict[int, tuple[slice, 
         is_start = np.ones(strip.shape, np.bool_)
         is_start[:, 1:] = strip[:, 1:] != strip[:, :-1]
         starts = np.flatnonzero(is_start)
-        found = strip.ravel()[starts]
+        values = strip.ravel()[starts]
         rows, columns = np.divmod(starts, width)
-        np.minimum.at(tops, found, rows + top)
-        np.maximum.at(bottoms, found, rows + top + 1)
-        np.minimum.at(lefts, found, columns)
-        np.maximum.at(rights, found, columns + np.diff(starts, append=strip.size))
+        np.minimum.at(tops, values, rows + top)
+        np.maximum.at(bottoms, values, rows + top + 1)
+        np.minimum.at(lefts, values, columns)
+        np.maximum.at(rights, values, columns + np.diff(starts, append=strip.size))
     boxes = np.stack([tops, bottoms, lefts, rights], 1).tolist()
     return {number: (slice(*box[:2]), slice(*box[2:])) for number, box in enumerate(boxes) if number and box[1]}
 

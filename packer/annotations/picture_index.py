@@ -87,12 +87,12 @@ class PictureIndex:
         number = self._number(name)
         if number is None:
             raise BadPair(f"does not list {name}")
-        items, found = self._items(file, number), self.digests[number].tobytes()
+        items, digest = self._items(file, number), self.digests[number].tobytes()
         if self.format in WHOLE:
-            return read_whole(self.format, items[0]), found
+            return read_whole(self.format, items[0]), digest
         if self.format == panoptic.NAME:
-            return panoptic.read(items[0], items[1:], self.categories, ids), found
-        return read(items[0], items[1:], self.categories), found
+            return panoptic.read(items[0], items[1:], self.categories, ids), digest
+        return read(items[0], items[1:], self.categories), digest
 
     def save(self, folder: Path) -> None:
         """Write the arrays to a folder."""
@@ -120,11 +120,11 @@ class PictureIndex:
 
     def others(self, names: Iterable[str]) -> list[int]:
         """Return the numbers of all pictures but those of these names."""
-        known = np.zeros(len(self), np.bool_)
+        is_named = np.zeros(len(self), np.bool_)
         for name in names:
             if (number := self._number(name)) is not None:
-                known[number] = True
-        return [int(number) for number in np.flatnonzero(~known)]
+                is_named[number] = True
+        return [int(number) for number in np.flatnonzero(~is_named)]
 
     def name(self, file: BinaryIO, number: int) -> str:
         """Return the name of a picture. Raise BadPair if the file changed."""
@@ -138,8 +138,8 @@ class PictureIndex:
             file.seek(int(self.starts[item]))
             items.append(file.read(int(self.lengths[item])))
         names = digest_of_categories(self.format, self.categories)
-        found = digest_of_picture(b"".join(blake3(item).digest(DIGEST) for item in items), names)
-        if found != self.digests[number].tobytes():
+        digest = digest_of_picture(b"".join(blake3(item).digest(DIGEST) for item in items), names)
+        if digest != self.digests[number].tobytes():
             raise LostFile("changed after its rows were listed; build again")
         return items
 

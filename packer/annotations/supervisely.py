@@ -91,24 +91,24 @@ def knows(data: bytes) -> bool:
     if document is None or not isinstance(document.get("size"), dict):
         return False
     objects = document.get("objects")
-    return isinstance(objects, list) and all(isinstance(each, dict) and "classTitle" in each for each in objects)
+    return isinstance(objects, list) and all(isinstance(item, dict) and "classTitle" in item for item in objects)
 
 
 def read(data: bytes, names: Sequence[str] = ()) -> AnnotatedPicture:
     """Return the figures of a picture. The later one covers the earlier one. Figures of one instance are one object."""
     document = parse_json(data)
-    given = document.get("size")
-    size = size_of(given if isinstance(given, dict) else {}, "height", "width")
+    sides = document.get("size")
+    size = size_of(sides if isinstance(sides, dict) else {}, "height", "width")
     annotations, lost = [], Counter[str]()
-    for number, each in enumerate(tables(document, "objects"), 1):
-        kind = str(each.get("geometryType") or each.get("shape") or ("bitmap" if each.get("bitmap") else ""))[:40]
+    for number, item in enumerate(tables(document, "objects"), 1):
+        kind = str(item.get("geometryType") or item.get("shape") or ("bitmap" if item.get("bitmap") else ""))[:40]
         if kind not in _SHAPES:
             lost[f"of the kind {kind!r}, which has no outline"] += 1
             continue
         try:
-            shapes, instance = _SHAPES[kind](each), each.get("instance")
+            shapes, instance = _SHAPES[kind](item), item.get("instance")
             name = instance if isinstance(instance, str) and instance else None
-            annotations.append(Annotation(text_of(each, "classTitle"), _cut(shapes, size), name))
+            annotations.append(Annotation(text_of(item, "classTitle"), _cut(shapes, size), name))
         except BadPair as error:
             raise BadPair(f"object {number}: {error}") from None
     return AnnotatedPicture(tuple(annotations), size, lost=lost)
@@ -116,7 +116,7 @@ def read(data: bytes, names: Sequence[str] = ()) -> AnnotatedPicture:
 
 def names_of(data: bytes) -> tuple[str, ...]:
     """Return the classes of a meta.json in their order."""
-    return tuple(text_of(each, "title") for each in tables(parse_json(data), "classes"))
+    return tuple(text_of(item, "title") for item in tables(parse_json(data), "classes"))
 
 
 def _pixels(values: Any) -> Ring:
@@ -143,40 +143,40 @@ def _outline(entry: Any) -> Outline:
 def _cut(shapes: tuple[Shape, ...], size: Size) -> tuple[Shape, ...]:
     """Return the parts of polygons within the picture. Those that cross themselves stay as they are."""
     outlines = [shape for shape in shapes if isinstance(shape, Outline)]
-    if all(((each.exterior >= 0) & (each.exterior < size[::-1])).all() for each in outlines):
+    if all(((outline.exterior >= 0) & (outline.exterior < size[::-1])).all() for outline in outlines):
         return shapes
-    parts = [cut_rings(each.exterior, each.interior, size) for each in outlines]
+    parts = [cut_rings(outline.exterior, outline.interior, size) for outline in outlines]
     if None in parts:
         return shapes
-    return tuple(Outline(exterior, tuple(holes)) for found in parts for exterior, holes in found or ())
+    return tuple(Outline(exterior, tuple(holes)) for cut in parts for exterior, holes in cut or ())
 
 
-def _polygon(each: dict[str, Any]) -> tuple[Shape, ...]:
-    return (_outline(each.get("points")),)
+def _polygon(item: dict[str, Any]) -> tuple[Shape, ...]:
+    return (_outline(item.get("points")),)
 
 
-def _parts(each: dict[str, Any]) -> tuple[Shape, ...]:
-    parts = each.get("parts")
+def _parts(item: dict[str, Any]) -> tuple[Shape, ...]:
+    parts = item.get("parts")
     if not isinstance(parts, list):
         raise BadPair("has no list of parts")
     return tuple(map(_outline, parts))
 
 
-def _rectangle(each: dict[str, Any]) -> tuple[Shape, ...]:
-    corners, _ = _rings(each.get("points"))
+def _rectangle(item: dict[str, Any]) -> tuple[Shape, ...]:
+    corners, _ = _rings(item.get("points"))
     if len(corners) != 2:
         raise BadPair(f"has a rectangle of {len(corners)} corners; expected 2")
     (left, top), (right, bottom) = corners.min(0).tolist(), corners.max(0).tolist()
     return (Box(top, left, bottom, right),)
 
 
-def _polyline(each: dict[str, Any]) -> tuple[Shape, ...]:
-    points, _ = _rings(each.get("points"))
+def _polyline(item: dict[str, Any]) -> tuple[Shape, ...]:
+    points, _ = _rings(item.get("points"))
     return (PlainLine(points),)
 
 
-def _bitmap(each: dict[str, Any]) -> tuple[Shape, ...]:
-    bitmap = each.get("bitmap")
+def _bitmap(item: dict[str, Any]) -> tuple[Shape, ...]:
+    bitmap = item.get("bitmap")
     table = bitmap if isinstance(bitmap, dict) else {}
     origin = _pixels([table.get("origin")])
     x, y = origin[0].tolist()

@@ -39,11 +39,11 @@ def read(data: bytes, names: Sequence[str] = ()) -> AnnotatedPicture:
     if root.tag != "annotation":
         raise BadPair("is not an <annotation> of Pascal VOC")
     annotations, lost = [], Counter[str]()
-    for each in root.iterfind("object"):
-        name = text_in(each, "name")
+    for element in root.iterfind("object"):
+        name = text_in(element, "name")
         if name is None:
             raise BadPair("has an object without a name")
-        shapes = tuple(VocPolygon(_points(polygon)) for polygon in each.iterfind("polygon"))
+        shapes = tuple(VocPolygon(_points(polygon)) for polygon in element.iterfind("polygon"))
         if shapes:
             annotations.append(Annotation(name, shapes))
         else:

@@ -77,9 +77,9 @@ def _tasks(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 
 def _images(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    found = _Images()
+    images = _Images()
     parser = expat.ParserCreate()
-    found.listen(parser)
+    images.listen(parser)
     try:
         while chunk := file.read(CHUNK):
             parser.Parse(chunk, False)
@@ -88,7 +88,7 @@ def _images(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
         parser.Parse(b"", True)
     except (expat.ExpatError, ValueError, LookupError) as error:  # an unknown encoding is one of the latter
         raise BadPair(f"is not valid XML ({error})") from None
-    for start, end in zip(found.starts, found.ends, strict=True):
+    for start, end in zip(images.starts, images.ends, strict=True):
         if end - start > MOST_BYTES:
             raise BadPair(f"has an <image> of more than {MOST_BYTES >> 20} MiB, at byte {start}")
         file.seek(start)

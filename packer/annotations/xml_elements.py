@@ -65,10 +65,10 @@ def number_in(element: Element) -> float:
 def numbers_in(elements: Sequence[Element]) -> list[float]:
     """Return the number that each element holds."""
     try:
-        numbers = [float(each.text or "") for each in elements]
+        numbers = [float(element.text or "") for element in elements]
     except ValueError:
         numbers = [math.nan]
-    return numbers if all(map(math.isfinite, numbers)) else [number_in(each) for each in elements]
+    return numbers if all(map(math.isfinite, numbers)) else [number_in(element) for element in elements]
 
 
 def size_in(element: Element, height: str, width: str) -> tuple[int, int] | None:
@@ -97,7 +97,7 @@ class _Depth:
 def _check_depth(root: Element) -> None:
     level = [root]
     for _ in range(MOST_DEPTH):
-        level = [child for each in level for child in each]
+        level = [child for parent in level for child in parent]
         if not level:
             return
     raise BadPair(TOO_DEEP)

@@ -55,13 +55,13 @@ def read(data: bytes, names: Sequence[str]) -> AnnotatedPicture:
     annotations, lost = [], Counter[str]()
     for number, line in enumerate(lines_of(data), 1):
         try:
-            found = _annotation(numbers_of(line), names)
+            annotation = _annotation(numbers_of(line), names)
         except BadPair as error:
             raise BadPair(f"object {number}: {error}") from None
-        if found is None:
+        if annotation is None:
             lost["with a box and no outline"] += 1
         else:
-            annotations.append(found)
+            annotations.append(annotation)
     if lost and not annotations:
         boxes = lost.total()
         raise BadPair(f"has {boxes} {'box' if boxes == 1 else 'boxes'} and no outline; a label needs outlines")

@@ -50,8 +50,8 @@ def _points(objects: Sequence[Numbers]) -> str:
 
 def _have_points_in_boxes(objects: Sequence[Numbers], step: int) -> bool:
     inside = [_points_in_box(numbers, step) for numbers in objects]
-    known = [each for each in inside if each is not None and each.size]
-    return len(known) == len(objects) and bool(np.concatenate(known).mean() >= IN_BOX)
+    measured = [flags for flags in inside if flags is not None and flags.size]
+    return len(measured) == len(objects) and bool(np.concatenate(measured).mean() >= IN_BOX)
 
 
 def _objects(data: bytes) -> list[Numbers]:

@@ -34,7 +34,7 @@ def annotation_layouts(folders: Folders) -> list[AnnotationLayout]:
     """Return all layouts in which files with a suffix of annotations have the keys of pictures."""
     first = first_names(folders)
     pictures = {folder: [name for name in names if is_picture(name)] for folder, names in first.items()}
-    found = []
+    layouts = []
     for suffix in ANNOTATIONS:
         texts = {folder: [name for name in names if name.endswith(suffix)] for folder, names in first.items()}
         shown = {folder: ["x.png"] for folder in folders if texts[folder] or pictures[folder]}
@@ -42,8 +42,8 @@ def annotation_layouts(folders: Folders) -> list[AnnotationLayout]:
             continue
         for layout in (*_next_to(pictures, texts), *find_layouts(shown), *CITYSCAPES, *_projects(folders)):
             if (fitting := _fitting(layout, pictures, texts, suffix)) is not None:
-                found.append(fitting)
-    return found
+                layouts.append(fitting)
+    return layouts
 
 
 def without_pictures(folders: Folders) -> AnnotationLayout | None:
@@ -58,18 +58,18 @@ def without_pictures(folders: Folders) -> AnnotationLayout | None:
 
 def with_template(folders: Folders, template: str) -> list[AnnotationLayout]:
     """Return the layouts of pictures whose keys are those of the annotations of a given template."""
-    given = Template(template)
+    parsed = Template(template)
     first = first_names(folders)
     pictures = {folder: [name for name in names if is_picture(name)] for folder, names in first.items()}
-    texts = {f"{folder}{name}": _keys_of(given, f"{folder}{name}") for folder in first for name in first[folder]}
-    wanted = {key: path for path, key in texts.items() if key is not None}
+    texts = {f"{folder}{name}": _keys_of(parsed, f"{folder}{name}") for folder in first for name in first[folder]}
+    path_of = {key: path for path, key in texts.items() if key is not None}
     shown = {folder: ["x.png"] for folder in folders}
-    found: dict[str, AnnotationLayout] = {}
+    layouts: dict[str, AnnotationLayout] = {}
     for layout in (*_everywhere(pictures), *find_layouts(shown)):
         keys = {_keys_of(layout.image, folder + name) for folder in pictures for name in pictures[folder]}
-        if files := sorted(path for key, path in wanted.items() if key in keys):
-            found.setdefault(layout.image.text, AnnotationLayout(layout.image.text, template, tuple(files)))
-    return list(found.values())
+        if files := sorted(path for key, path in path_of.items() if key in keys):
+            layouts.setdefault(layout.image.text, AnnotationLayout(layout.image.text, template, tuple(files)))
+    return list(layouts.values())
 
 
 def _fitting(layout: Layout, pictures: Folders, texts: Folders, suffix: str) -> AnnotationLayout | None:
@@ -99,7 +99,7 @@ def _next_to(pictures: Folders, texts: Folders) -> Iterator[Layout]:
 def _projects(folders: Folders) -> Iterator[Layout]:
     """Yield the layout of a project of Supervisely, whose data sets have img/ and ann/ each, and become splits."""
     sets = [folder[:-5] for folder in folders if folder.endswith("/img/") and f"{folder[:-5]}/ann/" in folders]
-    if any("/" not in each for each in sets):
+    if any("/" not in folder for folder in sets):
         yield Layout("Supervisely", Template(f"{{split}}/img/{{{KEY}}}"), Template(f"{{split}}/ann/{{{KEY}}}"))
 
 
@@ -128,13 +128,13 @@ def _folders_text(folders: Sequence[str]) -> str:
     """Return the template of files in these folders: what all share, splits if they differ in these, and the key."""
     parts = [folder.split("/")[:-1] for folder in folders]
     shared = _shared(parts)
-    ends = [each[len(shared) :] for each in parts]
-    splits = sorted({each[0] for each in ends if each})
+    ends = [names[len(shared) :] for names in parts]
+    splits = sorted({names[0] for names in ends if names})
     before = "".join(f"{part}/" for part in shared)
     if not splits and shared and shared[-1].casefold() in SPLIT_FOLDERS:
         return "".join(f"{part}/" for part in shared[:-1]) + f"{{split:{shared[-1]}}}/{{{KEY}}}"
     if not splits or not all(ends) or not {split.casefold() for split in splits} <= set(SPLIT_FOLDERS):
         return f"{before}{{{KEY}}}"
-    rest = {tuple(each[1:]) for each in ends}
+    rest = {tuple(names[1:]) for names in ends}
     after = "".join(f"{part}/" for part in next(iter(rest))) if len(rest) == 1 else ""
     return f"{before}{{split:{'|'.join(splits)}}}/{after}{{{KEY}}}"

@@ -47,8 +47,8 @@ class SplitDrawer:
             return composed(pair.key)
         captures = dict(pair.captures) or (self.layout.captures(pair.image, pair.label) if self.layout else {})
         if self.split_by not in captures:
-            known = ", ".join(captures) or "none"
-            raise UsageError(f"--split-by {self.split_by}: no capture or column has this name; there are only {known}")
+            names = ", ".join(captures) or "none"
+            raise UsageError(f"--split-by {self.split_by}: no capture or column has this name; there are only {names}")
         return composed(captures[self.split_by])
 
     def notes(self, is_exact: bool = False) -> Iterator[str]:
@@ -57,14 +57,14 @@ class SplitDrawer:
         return (f"{words}{advice}" for words in _small_splits(self.shares, self.counts))
 
 
-def draw_splits(found: Candidates, drawer: SplitDrawer, pixels: Mapping[str, ClassPixels] | None) -> None:
+def draw_splits(candidates: Candidates, drawer: SplitDrawer, pixels: Mapping[str, ClassPixels] | None) -> None:
     """Give each pair a split, of exact sizes if the pixels of the labels are given, by their paths."""
     exact: Mapping[str, str] = NOT_EXACT
     if pixels is not None:
-        groups = [drawer.group(pair) for pair in found.pairs]
-        exact = draw_exact(drawer.shares, groups, [pixels.get(pair.label, {}) for pair in found.pairs])
-    found.pairs = [pair._replace(split=drawer.draw(pair, exact)) for pair in found.pairs]
-    found.notes += drawer.notes(pixels is not None)
+        groups = [drawer.group(pair) for pair in candidates.pairs]
+        exact = draw_exact(drawer.shares, groups, [pixels.get(pair.label, {}) for pair in candidates.pairs])
+    candidates.pairs = [pair._replace(split=drawer.draw(pair, exact)) for pair in candidates.pairs]
+    candidates.notes += drawer.notes(pixels is not None)
 
 
 def _small_splits(shares: Shares, counts: Mapping[str, int]) -> Iterator[str]:

@@ -58,11 +58,11 @@ class FileNames:
 class RawFiles:
     """The files below a raw folder, without hidden ones. The order does not depend on the disk."""
 
-    def __init__(self, found: dict[str, FileNames], packs: Sequence[str] = ()) -> None:
-        self._found = found
+    def __init__(self, folders: dict[str, FileNames], packs: Sequence[str] = ()) -> None:
+        self._found = folders
         self.is_taken = False
         """True if names are forgotten."""
-        self.count = sum(map(len, found.values()))
+        self.count = sum(map(len, folders.values()))
         """The number of files."""
         self.packs = sorted(packs)
         """The folders of packed data sets, which are passed over."""
@@ -105,8 +105,8 @@ class RawFiles:
         self.is_taken = True
         folders: dict[str, list[str]] = {}
         count = 0
-        for folder, found in self._found.items():
-            for names in found.take():
+        for folder, file_names in self._found.items():
+            for names in file_names.take():
                 if count + len(names) > JOINED or folder in folders:
                     yield folders
                     folders, count = {}, 0
@@ -166,8 +166,8 @@ class _Walk:
 
 def _scan(folder: str) -> tuple[FileNames, list[str]]:
     """Return the names of the files and of the folders in a folder, without hidden ones."""
-    found, folders = FileNames(), list[str]()
-    names = found.last
+    file_names, folders = FileNames(), list[str]()
+    names = file_names.last
     with os.scandir(folder) as scanned:
         for entry in scanned:
             if (name := entry.name)[0] != ".":
@@ -179,9 +179,9 @@ def _scan(folder: str) -> tuple[FileNames, list[str]]:
                     is_folder = False
                 (folders if is_folder else names).append(name)
                 if len(names) == JOINED:
-                    found.join()
-                    names = found.last
-    return found, folders
+                    file_names.join()
+                    names = file_names.last
+    return file_names, folders
 
 
 def _identity(folder: str | Path) -> Identity:

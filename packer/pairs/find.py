@@ -85,59 +85,61 @@ def search_pairs(
     """
     files = find_files(raw, leave_out) if files is None else files
     files.folders, further = take_further(files.folders, rules.further, list(filter(None, (rules.image, rules.label))))
-    layout, found = search_files(raw, files, rules)
-    has_pairs = bool(found.pairs)
-    _add_further(found, further, rules)
+    layout, candidates = search_files(raw, files, rules)
+    has_pairs = bool(candidates.pairs)
+    _add_further(candidates, further, rules)
     if only:
-        found.problems, found.missing = (
+        candidates.problems, candidates.missing = (
             [problem for problem in problems if not problem.split or problem.split in only]
-            for problems in (found.problems, found.missing)
+            for problems in (candidates.problems, candidates.missing)
         )
     if layout and leave_out:
         _check_target(raw, leave_out, layout)
-    found.notes += files.notes
+    candidates.notes += files.notes
     if rules.split:
         drawer = SplitDrawer(rules.split, rules.split_by, layout)
-        draw_splits(found, drawer, pixels if rules.split_exact else None)
-    found.problems += map(Problem, _bad_splits({pair.split for pair in found.pairs}))
+        draw_splits(candidates, drawer, pixels if rules.split_exact else None)
+    candidates.problems += map(Problem, _bad_splits({pair.split for pair in candidates.pairs}))
     name = layout.name if layout else "given by " + ("--pairs" if rules.pairs else "--lists")
     refusal = None
-    if found.problems or not found.pairs or (found.missing and rules.missing == ERROR):
-        count = len(found.problems) + len(found.missing)
+    if candidates.problems or not candidates.pairs or (candidates.missing and rules.missing == ERROR):
+        count = len(candidates.problems) + len(candidates.missing)
         summary = counted(count, "problem") if count else "there is no pair"
-        hint = _hint(files, found, layout, rules, has_pairs)
-        refusal = InputError(f"{raw}: {summary} in the layout {name}{hint}", [*found.problems, *found.missing])
-        if not found.pairs:
+        hint = _hint(files, candidates, layout, rules, has_pairs)
+        refusal = InputError(
+            f"{raw}: {summary} in the layout {name}{hint}", [*candidates.problems, *candidates.missing]
+        )
+        if not candidates.pairs:
             raise refusal
     pairing = Pairing(
         name,
-        tuple(sorted(Pair(pair.split or ALL, *pair[1:4], pair.further) for pair in found.pairs)),
+        tuple(sorted(Pair(pair.split or ALL, *pair[1:4], pair.further) for pair in candidates.pairs)),
         layout.image.text if layout else "",
         layout.label.text if layout and rules.has_label else "",
-        tuple(found.missing),
-        tuple(found.notes),
+        tuple(candidates.missing),
+        tuple(candidates.notes),
     )
     return pairing, refusal
 
 
-def _add_further(found: Candidates, further: Sequence[FoundFiles], rules: PairingRules) -> None:
+def _add_further(candidates: Candidates, further: Sequence[FoundFiles], rules: PairingRules) -> None:
     """Add the files of further fields to the pairs, or the problems of those that lack one."""
     if not further:
         return
-    found.pairs = list(with_further(found.pairs, further))
-    found.problems += (problem for files in further for problem in files.problems)
-    found.missing += (problem for files in further for problem in files.without_image(found.pairs))
-    found.missing += (problem for files in further for problem in files.unread)
-    found.notes += filter(None, (files.note(found.pairs) for files in further))
+    candidates.pairs = list(with_further(candidates.pairs, further))
+    candidates.problems += (problem for files in further for problem in files.problems)
+    candidates.missing += (problem for files in further for problem in files.without_image(candidates.pairs))
+    candidates.missing += (problem for files in further for problem in files.unread)
+    candidates.notes += filter(None, (files.note(candidates.pairs) for files in further))
     without = [
-        f"no file fits {each.wanted.template} of the field {each.wanted.name}" for each in further if not each.paths
+        f"no file fits {files.rule.template} of the field {files.rule.name}" for files in further if not files.paths
     ]
     if rules.missing == KEEP:
-        found.notes += without
+        candidates.notes += without
         return
-    found.problems += map(Problem, without)
-    found.missing += lacking(found.pairs, further)
-    found.pairs = [pair for pair in found.pairs if all(pair.further)]
+    candidates.problems += map(Problem, without)
+    candidates.missing += lacking(candidates.pairs, further)
+    candidates.pairs = [pair for pair in candidates.pairs if all(pair.further)]
 
 
 def _check_target(raw: Path, out: Path, layout: Layout) -> None:
@@ -163,15 +165,15 @@ def _bad_splits(splits: set[str]) -> Iterator[str]:
         yield "some pairs have no split, though others do"
 
 
-def _hint(files: RawFiles, found: Candidates, layout: Layout | None, rules: PairingRules, has_pairs: bool) -> str:
+def _hint(files: RawFiles, candidates: Candidates, layout: Layout | None, rules: PairingRules, has_pairs: bool) -> str:
     """Return what to do next. `has_pairs`: there were pairs before their further fields were searched."""
-    if not found.pairs and has_pairs:
+    if not candidates.pairs and has_pairs:
         return "; no image and label have all further fields"
-    if not found.pairs:
+    if not candidates.pairs:
         from packer.pairs.hints import no_common_key_hint  # most folders need no words
 
         return f"; {no_common_key_hint(files.paths)}" if layout else "; no line names an image and its label"
-    if not found.missing or rules.missing != ERROR:
+    if not candidates.missing or rules.missing != ERROR:
         return ""
     lacking = "rows that lack a field" if rules.further else "images without labels"
     return f"; --missing skip leaves out files without a partner; --missing keep packs {lacking}"

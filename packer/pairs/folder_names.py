@@ -70,11 +70,11 @@ def names_in(folder: str, template: Template) -> FolderNames | None:
     assert ends, "other templates need the regular expression"
     parts = composed(folder).split("/")
     rest = "/".join(parts[ends.depth :])
-    found = ends.folders.fullmatch("".join(f"{part}/" for part in parts[: ends.depth]))
-    if found is None or len(parts) <= ends.depth or (rest and not rest.startswith(ends.before)):
+    match = ends.folders.fullmatch("".join(f"{part}/" for part in parts[: ends.depth]))
+    if match is None or len(parts) <= ends.depth or (rest and not rest.startswith(ends.before)):
         return None
     begun = rest[len(ends.before) :]
-    return FolderNames(found.groupdict(), begun, "" if rest else ends.before, ends.after, ends.suffixes)
+    return FolderNames(match.groupdict(), begun, "" if rest else ends.before, ends.after, ends.suffixes)
 
 
 def first_names(folders: Folders) -> Folders:

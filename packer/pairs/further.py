@@ -45,7 +45,7 @@ class FurtherFiles:
 class FoundFiles:
     """The files of one field by their keys."""
 
-    wanted: FurtherFiles
+    rule: FurtherFiles
     paths: dict[FileKey, str] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     unread: list[Problem] = field(default_factory=list)
@@ -53,15 +53,15 @@ class FoundFiles:
 
     def note(self, pairs: Iterable[Candidate]) -> str | None:
         """Return how many files belong to no pair, and the first of them."""
-        rest = [] if self.wanted.name == LABEL else self._unused(pairs)
+        rest = [] if self.rule.name == LABEL else self._unused(pairs)
         if not rest:
             return None
         named = ", ".join(first_of(sorted(rest), MOST_NAMED))
-        return f"{counted(len(rest), 'file')} of {self.wanted.name} without an image: {named}"
+        return f"{counted(len(rest), 'file')} of {self.rule.name} without an image: {named}"
 
     def without_image(self, pairs: Iterable[Candidate]) -> Iterator[Problem]:
         """Yield a problem for each annotated label of a picture that is not there."""
-        for path in sorted(self._unused(pairs)) if self.wanted.name == LABEL else ():
+        for path in sorted(self._unused(pairs)) if self.rule.name == LABEL else ():
             yield Problem("has no image", "", (path,), "label")
 
     def _unused(self, pairs: Iterable[Candidate]) -> list[str]:
@@ -70,40 +70,40 @@ class FoundFiles:
 
     @cached_property
     def _has_split(self) -> bool:
-        return SPLIT in Template(self.wanted.template).captures
+        return SPLIT in Template(self.rule.template).captures
 
     def add(self, key: FileKey, path: str) -> None:
         if UNWRITABLE.search(path):
             self.problems.append(Problem(UNWRITABLE_NAME, "rename the file", (repr(path),)))
         elif (first := self.paths.setdefault(key, path)) != path:
-            cause = f"has the same key as {first}, and both fit the files of {self.wanted.name}"
+            cause = f"has the same key as {first}, and both fit the files of {self.rule.name}"
             self.problems.append(Problem(cause, "", (path,), kind="several files"))
-        elif self.wanted.classes and key[2] not in self.wanted.classes:
-            known = ", ".join(first_of(self.wanted.classes, MOST_NAMED))
-            self.problems.append(Problem(f"{key[2]!r} is not a class of {self.wanted.name}: {known}", "", (path,)))
+        elif self.rule.classes and key[2] not in self.rule.classes:
+            classes = ", ".join(first_of(self.rule.classes, MOST_NAMED))
+            self.problems.append(Problem(f"{key[2]!r} is not a class of {self.rule.name}: {classes}", "", (path,)))
 
     def of(self, split: str, key: str) -> tuple[str, ...]:
         """Return the path of a key, or one for each class, of which some may be empty; nothing if it has none."""
         split = split if self._has_split else ""
-        if not self.wanted.classes:
+        if not self.rule.classes:
             path = self.paths.get((split, key, ""))
             return () if path is None else (path,)
-        paths = tuple(self.paths.get((split, key, name), "") for name in self.wanted.classes)
+        paths = tuple(self.paths.get((split, key, name), "") for name in self.rule.classes)
         return paths if any(paths) else ()
 
 
 def take_further(
-    folders: Folders, wanted: Sequence[FurtherFiles], kept: Sequence[str] = ()
+    folders: Folders, further: Sequence[FurtherFiles], kept: Sequence[str] = ()
 ) -> tuple[Folders, list[FoundFiles]]:
     """Return the files that belong to no further field, and those of each field.
 
     A file may belong to several fields: to a label and its instances, for example. It is an image or a label, too, if
     one of their templates, `kept`, gives it the same key. With `{key}.png`, depth/a1.png has the key depth/a1.
     """
-    if without := [each.name for each in wanted if not each.template]:
+    if without := [files.name for files in further if not files.template]:
         raise UsageError(f"--field {without[0]}: needs the template of its files, such as {without[0]}/{{key}}.png")
-    found = [FoundFiles(each) for each in wanted]
-    templates = [(files, Template(files.wanted.template)) for files in found]
+    found_files = [FoundFiles(files) for files in further]
+    templates = [(files, Template(files.rule.template)) for files in found_files]
     others = [Template(text) for text in kept]
     rest: dict[str, Sequence[str]] = {}
     for folder, names in folders.items():
@@ -112,7 +112,7 @@ def take_further(
         if here:
             is_left = [_is_left(folder + name, _keys(folder + name, here), others) for name in names]
             rest[folder] = list(compress(names, is_left))
-    return rest, found
+    return rest, found_files
 
 
 def _keys(path: str, here: Sequence[tuple[FoundFiles, Template]]) -> set[str]:
@@ -142,17 +142,17 @@ def _may_hold(template: Template, folder: str) -> bool:
     return any(name.startswith(start) or start.startswith(name) for start in template.folders)
 
 
-def with_further(pairs: Iterable[Candidate], found: Sequence[FoundFiles]) -> Iterator[Candidate]:
+def with_further(pairs: Iterable[Candidate], further: Sequence[FoundFiles]) -> Iterator[Candidate]:
     """Yield the pairs with the files of the further fields that they have."""
     for pair in pairs:
-        yield pair._replace(further=tuple(files.of(pair.split, pair.key) for files in found))
+        yield pair._replace(further=tuple(files.of(pair.split, pair.key) for files in further))
 
 
-def lacking(pairs: Iterable[Candidate], found: Sequence[FoundFiles]) -> Iterator[Problem]:
+def lacking(pairs: Iterable[Candidate], further: Sequence[FoundFiles]) -> Iterator[Problem]:
     """Yield a problem for each further field that a pair lacks, if others have it."""
     for pair in pairs:
-        for files, paths in zip(found, pair.further, strict=True):
+        for files, paths in zip(further, pair.further, strict=True):
             if not paths and files.paths:
-                name = files.wanted.name
+                name = files.rule.name
                 cause = f"has no {name} with the key {pair.key!r}"
                 yield Problem(cause, "", (pair.image,), "image", f"no {name}", split=pair.split)

@@ -57,13 +57,13 @@ class Joined:
     def rows(self) -> Iterator[Row]:
         """Yield all rows, or raise NotPlainError."""
         labels = map(_parts, self.labels)
-        known, label = next(labels, None), ""
+        next_label, label = next(labels, None), ""
         before: SplitKey | None = None
         for key, image in map(_parts, self.images):
             if key == before:
                 raise NotPlainError("several images")
-            if known is not None and known[0] == key:
-                label, known = known[1], next(labels, None)
+            if next_label is not None and next_label[0] == key:
+                label, next_label = next_label[1], next(labels, None)
             elif self.keeps:
                 label = ""
             else:
@@ -74,7 +74,7 @@ class Joined:
             self.splits.add(split)
             yield split, key[1], (image, label) if self.has_label else (image,)
             before = key
-        if known is not None or before is None:
+        if next_label is not None or before is None:
             raise NotPlainError("a label without an image, several labels, or no pair")
         self.notes += self.drawer.notes() if self.drawer is not None else ()
 
@@ -103,9 +103,9 @@ def _join(files: RawFiles, rules: PairingRules, images: AddedLines, labels: Adde
         if matches.problems or matches.duplicates or matches.unpackable:
             return None
         others += matches.others
-        for found, known in ((matches.images, images), (matches.labels, labels)):
-            if found:
-                known.add([f"{split}\0{key}\0{path}" for (split, key), path in found.items()])
+        for paths, lines in ((matches.images, images), (matches.labels, labels)):
+            if paths:
+                lines.add([f"{split}\0{key}\0{path}" for (split, key), path in paths.items()])
     notes = [*Matches(layout, others=others).notes(), *files.notes]
     drawer = SplitDrawer(rules.split, rules.split_by, layout) if rules.split else None
     return Joined(layout, notes, images, labels, rules.keeps, rules.has_label, drawer)

@@ -133,8 +133,8 @@ def find_layouts(files: Folders) -> list[Layout]:
         folder[:-1] for folder, names in files.items() if any(name.lower().endswith(suffixes) for name in names)
     ]
     folders = {parent for folder in pictures for parent in _with_parents(folder)}
-    known = [*_voc(folders), *_flat(folders), *_split_first(folders), *_roboflow(files)]
-    return known or list(_split_suffixed(folders))
+    layouts = [*_voc(folders), *_flat(folders), *_split_first(folders), *_roboflow(files)]
+    return layouts or list(_split_suffixed(folders))
 
 
 def _with_parents(folder: str) -> Iterator[str]:
@@ -145,12 +145,12 @@ def _with_parents(folder: str) -> Iterator[str]:
 
 def _below(folders: Iterable[str], parent: str, names: Iterable[str]) -> list[str]:
     """Return the sub-folders of `parent` that have one of these names, in capitals or not."""
-    found = []
+    tails = []
     for folder in sorted(folders):
         head, _, tail = folder.rpartition("/")
         if head == parent and tail.casefold() in names:
-            found.append(tail)
-    return found
+            tails.append(tail)
+    return tails
 
 
 def _voc(folders: set[str]) -> Iterator[Layout]:

@@ -50,22 +50,22 @@ class ListedPairs:
 
     def _file(self, line: ListLine, text: str) -> str | None:
         """Return the one file that a path means."""
-        found = self._paths.find(text)
-        if not found:
+        paths = self._paths.find(text)
+        if not paths:
             self.found.missing.append(of_line(line.where, f"there is no file {text}", "no file"))
-        if len(found) > 1:
-            cause = f"{text} may be any of {', '.join(first_of(found, MOST_NAMED))}"
+        if len(paths) > 1:
+            cause = f"{text} may be any of {', '.join(first_of(paths, MOST_NAMED))}"
             self.found.problems.append(of_line(line.where, cause, "any of"))
-        return found[0] if len(found) == 1 else None
+        return paths[0] if len(paths) == 1 else None
 
     def _one_name(self, line: ListLine) -> Candidate | None:
         assert self._matches, "lines with one name need a layout"
-        found = next((found for name in line.names if (found := self._keys(name))), {("", line.name)})
-        if len(found) > 1:
-            keys = ", ".join(first_of(sorted(key for _, key in found), MOST_NAMED))
+        matching = next((matching for name in line.names if (matching := self._keys(name))), {("", line.name)})
+        if len(matching) > 1:
+            keys = ", ".join(first_of(sorted(key for _, key in matching), MOST_NAMED))
             self.found.problems.append(of_line(line.where, f"{line.text} may be any of {keys}", "any of"))
             return None
-        (key,) = found
+        (key,) = matching
         paired = key in self._matches.images and key in self._matches.labels
         if paired or (self._keep and self._matches.lacks_label(key)):
             return self._matches.pair(key, line.where, line.split)

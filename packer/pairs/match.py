@@ -31,8 +31,8 @@ class Matches:
 
     def of(self, side: Side, key: SplitKey) -> Sequence[str]:
         """Return all images or labels of a key."""
-        known = self.images if side == "image" else self.labels
-        return self.duplicates.get((side, key)) or ([known[key]] if key in known else [])
+        listed = self.images if side == "image" else self.labels
+        return self.duplicates.get((side, key)) or ([listed[key]] if key in listed else [])
 
     def image_paths(self) -> list[str]:
         return [path for key in self.images for path in self.of("image", key)]
@@ -51,16 +51,16 @@ class Matches:
         """Return all pairs, and all files without a partner. With `keep`, an image without a label is a pair, too."""
         images, labels = self.images, self.labels
         if list(images) == list(labels) and not self.unread:  # then whole lists are paired, and nothing lacks a partner
-            found = sorted(zip(images, images.values(), labels.values(), strict=True))
+            paired = sorted(zip(images, images.values(), labels.values(), strict=True))
             orphans: list[Problem] = []
         else:
             keys = [key for key in sorted(images) if key in labels or (keep and self.lacks_label(key))]
-            found = [(key, images[key], labels.get(key, "")) for key in keys]
+            paired = [(key, images[key], labels.get(key, "")) for key in keys]
             orphans = list(self._orphans(set(keys)))
         if self.layout.only_one_has_split:
-            pairs = [self.pair(key) for key, _, _ in found]
+            pairs = [self.pair(key) for key, _, _ in paired]
         else:
-            pairs = [Candidate(split, key, image, label) for (split, key), image, label in found]
+            pairs = [Candidate(split, key, image, label) for (split, key), image, label in paired]
         return Candidates(pairs, self.all_problems(), orphans, self.notes())
 
     def all_problems(self) -> list[Problem]:
@@ -73,16 +73,16 @@ class Matches:
 
     def add(self, side: Side, keys: Sequence[SplitKey], paths: Sequence[str]) -> None:
         """Add images or labels with their keys."""
-        known = self.images if side == "image" else self.labels
+        listed = self.images if side == "image" else self.labels
         new = dict(zip(keys, paths, strict=True))
-        if len(new) == len(paths) and new.keys().isdisjoint(known.keys()):  # views: only the smaller one is searched
-            known.update(new)
+        if len(new) == len(paths) and new.keys().isdisjoint(listed.keys()):  # views: only the smaller one is searched
+            listed.update(new)
             return
         for key, path in zip(keys, paths, strict=True):
-            if key in known:
-                self.duplicates.setdefault((side, key), [known[key]]).append(path)
+            if key in listed:
+                self.duplicates.setdefault((side, key), [listed[key]]).append(path)
             else:
-                known[key] = path
+                listed[key] = path
 
     def _duplicates(self) -> Iterator[Problem]:
         for (side, (split, key)), paths in sorted(self.duplicates.items()):

@@ -50,11 +50,11 @@ class PairingRules:
             raise UsageError("--pairs already names the files: leave out --image, --label and --lists")
         if self.split and self.lists:
             raise UsageError("--split and --lists both set the splits: give only one of them")
-        for each in self.further if self.split else ():
-            if "{split" in each.template:
+        for files in self.further if self.split else ():
+            if "{split" in files.template:
                 raise UsageError(
-                    f"--field {each.name}: {each.template} has {{split}}, but --split draws the splits from the keys; "
-                    "leave {split} out, or write *"
+                    f"--field {files.name}: {files.template} has {{split}}, but --split draws the splits from the "
+                    "keys; leave {split} out, or write *"
                 )
         if self.split_by and not self.split:
             raise UsageError("--split-by: needs --split, such as --split 80/10/10")

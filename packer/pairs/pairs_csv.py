@@ -93,10 +93,10 @@ class PairsCsv:
         if not text or not inside:
             self.found.problems.append(of_line(where, f"{text!r} is not a path below {self._raws[0]}", "not below"))
             return None
-        found = next((path for name in inside if (path := self._files.exact(name))), None)
-        if found is None:
+        file = next((path for name in inside if (path := self._files.exact(name))), None)
+        if file is None:
             self.found.missing.append(of_line(where, f"there is no file {text}", "no file"))
-        return found
+        return file
 
 
 def _key(row: list[str], number: int) -> str:

@@ -40,11 +40,13 @@ def search_files(raw: Path, files: RawFiles, rules: PairingRules) -> tuple[Layou
         lists, unused = _only(raw, unused), []
         lines = _lines(raw, lists, messages)
     matches = match_files(files.folders, layout)
-    found = ListedPairs(files.paths, matches, rules.keeps).find(lines) if lists else matches.candidates(rules.keeps)
+    candidates = (
+        ListedPairs(files.paths, matches, rules.keeps).find(lines) if lists else matches.candidates(rules.keeps)
+    )
     if unused:
         names = ", ".join(lists.text for lists in unused)
         messages.notes.append(f"the lists {names} are not used; add --lists '{unused[0].text}' to use them")
-    return layout, found.with_messages(messages)
+    return layout, candidates.with_messages(messages)
 
 
 def _lines(raw: Path, lists: SplitLists, messages: Candidates) -> list[ListLine]:
@@ -58,9 +60,9 @@ def _lines(raw: Path, lists: SplitLists, messages: Candidates) -> list[ListLine]
 
 def _layout(raw: Path, files: RawFiles, rules: PairingRules) -> Layout:
     """Return the layout that the user described, or the only known one that fits."""
-    given = given_layout(rules)
-    if given is not None:
-        return given
+    described = given_layout(rules)
+    if described is not None:
+        return described
     layouts = [with_suffixes(layout, files.folders) for layout in find_layouts(files.folders)]
     if len(layouts) == 1:
         return layouts[0]

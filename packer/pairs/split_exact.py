@@ -57,8 +57,8 @@ class _Deal:
         """Return the waiting groups with this class, the largest first; without a class, all that wait."""
         if name is None:
             return list(self.waiting)
-        found = [group for group in self.waiting if name in self._pixels[group]]
-        return sorted(found, key=lambda group: -self._pixels[group][name])
+        groups = [group for group in self.waiting if name in self._pixels[group]]
+        return sorted(groups, key=lambda group: -self._pixels[group][name])
 
     def assign(self, group: str, name: int | None) -> None:
         """Give the group to a split that has room and lacks most of the class, relative to its share."""

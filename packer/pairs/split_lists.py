@@ -70,13 +70,13 @@ class SplitLists:
 
     def read(self, raw: Path, problems: list[Problem]) -> list[ListLine]:
         """Read every line of every list, sorted by split."""
-        found = _matching(raw, self.text) or _matching(Path(), self.text)
+        lists = _matching(raw, self.text) or _matching(Path(), self.text)
         choices = [split for split in _parts(self.text)[1].split("|") if split]
-        absent = [split for split in choices if split not in found]
-        if absent or not found:
+        absent = [split for split in choices if split not in lists]
+        if absent or not lists:
             which = f"no list {', '.join(absent)}" if absent else "no such list"
             raise SettingsError(f"--lists {self.text}: there is {which} below {raw} or the current folder")
-        return [line for split in choices or sorted(found) for line in _read_list(split, *found[split], problems)]
+        return [line for split in choices or sorted(lists) for line in _read_list(split, *lists[split], problems)]
 
 
 def given_lists(raw: Path, text: str) -> SplitLists:
@@ -90,16 +90,16 @@ def given_lists(raw: Path, text: str) -> SplitLists:
 
 def usual_lists(files: Folders) -> list[SplitLists]:
     """Return the lists in the usual folders, such as `splits/train.txt`."""
-    found: dict[str, set[str]] = {}
+    splits: dict[str, set[str]] = {}
     for folder in USUAL_FOLDERS:
         for name in files.get(f"{folder}/".lstrip("/"), ()):
             split = name.removesuffix(".txt")
             if split != name and (folder == VOC_LISTS or split.casefold() in USUAL_NAMES):
-                found.setdefault(folder, set()).add(split)
+                splits.setdefault(folder, set()).add(split)
     return [
-        SplitLists(f"{folder}/{{split:{'|'.join(sorted(found[folder]))}}}.txt".lstrip("/"))
+        SplitLists(f"{folder}/{{split:{'|'.join(sorted(splits[folder]))}}}.txt".lstrip("/"))
         for folder in USUAL_FOLDERS
-        if folder in found
+        if folder in splits
     ]
 
 
@@ -123,9 +123,9 @@ def without_unions(lines: list[ListLine]) -> list[ListLine]:
 
 def _parts(text: str) -> tuple[str, str, str]:
     """Return the text before `{split}`, its choices, and the text after it."""
-    found = _SPLIT.search(text)
-    assert found
-    return text[: found.start()], found["choices"] or "", text[found.end() :]
+    match = _SPLIT.search(text)
+    assert match
+    return text[: match.start()], match["choices"] or "", text[match.end() :]
 
 
 def _matching(base: Path, text: str) -> dict[str, tuple[Path, str]]:
@@ -133,12 +133,12 @@ def _matching(base: Path, text: str) -> dict[str, tuple[Path, str]]:
     before, _, after = _parts(text)
     folder = before[: before.rfind("/") + 1]
     start = before[len(folder) :]
-    found = {}
+    lists = {}
     for path in (base / folder).glob(f"{start}*{after}"):
         name = path.relative_to(base / folder).as_posix()
         if path.is_file() and not name.startswith("."):
-            found[name[len(start) : len(name) - len(after)]] = (path, folder + name)
-    return found
+            lists[name[len(start) : len(name) - len(after)]] = (path, folder + name)
+    return lists
 
 
 def _read_list(split: str, path: Path, shown: str, problems: list[Problem]) -> Iterator[ListLine]:

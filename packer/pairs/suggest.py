@@ -54,16 +54,20 @@ class Suggestion:
 def suggest_templates(files: Iterable[str]) -> list[Suggestion]:
     """Return templates that pair some of the files, the most likely first."""
     pictures = [composed(path) for path in files if path.lower().endswith(PICTURES) and not set("{}*") & set(path)]
-    found: dict[NameDifference, set[tuple[str, SharedFolders]]] = {}
+    seen: dict[NameDifference, set[tuple[str, SharedFolders]]] = {}
     sample = pictures[:: max(1, len(pictures) // SAMPLE)]
     for path, difference, folders in differences(pictures, sample):
-        found.setdefault(difference, set()).add((path, folders))
+        seen.setdefault(difference, set()).add((path, folders))
     weights: dict[Suggestion, float] = {}
-    for difference in _likely({difference: len(votes) for difference, votes in found.items()}, len(sample)):
-        templates = _templates(difference, [folders for _, folders in found[difference]])
+    for difference in _likely({difference: len(votes) for difference, votes in seen.items()}, len(sample)):
+        templates = _templates(difference, [folders for _, folders in seen[difference]])
         if suggestion := _try(pictures, *templates):
             weights.setdefault(suggestion, _likelihood(difference) * suggestion.pairs)
-    return sorted(weights, key=lambda found: (-weights[found], found.unmatched, found.image, found.label))
+
+    def rank(suggestion: Suggestion) -> tuple[float, int, str, str]:
+        return -weights[suggestion], suggestion.unmatched, suggestion.image, suggestion.label
+
+    return sorted(weights, key=rank)
 
 
 def _likely(votes: dict[NameDifference, int], sample: int) -> list[NameDifference]:
@@ -99,9 +103,9 @@ def speaks_against_labels(template: str) -> bool:
     return _any(re.findall("[a-z]+", template.casefold()), _OTHER_WORDS)
 
 
-def _any(words: list[str], known: tuple[str, ...]) -> bool:
+def _any(words: list[str], starts: tuple[str, ...]) -> bool:
     """Return True if a word is known, or begins with a known word of three or more letters."""
-    return any(word == start or (len(start) > 2 and word.startswith(start)) for word in words for start in known)
+    return any(word == start or (len(start) > 2 and word.startswith(start)) for word in words for start in starts)
 
 
 def _try(pictures: Sequence[str], image: str, label: str) -> Suggestion | None:
@@ -120,9 +124,9 @@ def _templates(difference: NameDifference, folders: list[SharedFolders]) -> tupl
     """Return the templates of a difference and the shared folders in which it was found."""
     tails = [tail for _, tail in folders]
     least = min(map(len, tails)) if difference.tails < 0 else difference.tails
-    found = [{head[index] for head, _ in folders} for index in range(difference.heads)]
-    found += [{tail[index] for tail in tails} for index in range(least)]
-    levels = _placeholders(found, any("{split}" in folder for folder in difference.image.folders))
+    folder_names = [{head[index] for head, _ in folders} for index in range(difference.heads)]
+    folder_names += [{tail[index] for tail in tails} for index in range(least)]
+    levels = _placeholders(folder_names, any("{split}" in folder for folder in difference.image.folders))
     heads, kept = levels[: difference.heads], levels[difference.heads :]
     if difference.tails < 0:  # the key may contain the folders that vary, so the template ends before them
         kept = kept[: next((index for index, folder in enumerate(kept) if "{folder" in folder), len(kept))]
@@ -134,18 +138,18 @@ def _templates(difference: NameDifference, folders: list[SharedFolders]) -> tupl
     return _capture_split_once(image), _capture_split_once(label)
 
 
-def _placeholders(found: Sequence[set[str]], has_split: bool) -> list[str]:
+def _placeholders(folder_names: Sequence[set[str]], has_split: bool) -> list[str]:
     """Return the template of each folder level. A level with one name names no split if another level does."""
-    levels = [_placeholder(index, names) for index, names in enumerate(found)]
-    has_split |= any("{split}" in level for level, names in zip(levels, found, strict=True) if len(names) > 1)
+    levels = [_placeholder(index, names) for index, names in enumerate(folder_names)]
+    has_split |= any("{split}" in level for level, names in zip(levels, folder_names, strict=True) if len(names) > 1)
     if not has_split:
         return levels
-    return [level if len(names) > 1 else next(iter(names)) for level, names in zip(levels, found, strict=True)]
+    return [level if len(names) > 1 else next(iter(names)) for level, names in zip(levels, folder_names, strict=True)]
 
 
-def _placeholder(index: int, found: set[str]) -> str:
+def _placeholder(index: int, folders: set[str]) -> str:
     """Return the template of one folder level: its only name, a name with `{split}`, or a capture of any name."""
-    general = {with_split(folder) for folder in found}
+    general = {with_split(folder) for folder in folders}
     return general.pop() if len(general) == 1 else f"{{folder{index + 1}}}"
 
 

@@ -58,8 +58,8 @@ class Template:
     def __post_init__(self) -> None:
         names = self.captures
         if KEY not in names or len(set(names)) != len(names):
-            found = ", ".join(f"{{{name}}}" for name in names) or "none"
-            raise UsageError(f"template {self.text!r}: needs {{{KEY}}} once, and no capture twice; it has {found}")
+            captures = ", ".join(f"{{{name}}}" for name in names) or "none"
+            raise UsageError(f"template {self.text!r}: needs {{{KEY}}} once, and no capture twice; it has {captures}")
 
     @property
     def captures(self) -> list[str]:

@@ -212,7 +212,7 @@ class Source(ABC):
     def rows(self) -> Iterable[RowRef]:
         """Yield a reference to each row, in any order."""
 
-    def list_rows(self, wanted: ListingRules) -> Listing:
+    def list_rows(self, rules: ListingRules) -> Listing:
         """Return the rows for a build. Raise UsageError if it cannot be built from this source."""
         return Listing(self.rows(), type(self).__name__)
 

@@ -38,11 +38,11 @@ def is_folder_of(path: Path, suffixes: tuple[str, ...]) -> bool:
 
     A folder of pictures may have an array of its own, such as their mean.
     """
-    found = False
+    has_files = False
     for file in path.iterdir() if path.is_dir() else ():
         if not file.name.startswith("."):
             if file.suffix in suffixes:
-                found = True
+                has_files = True
             elif file.suffix.lower() in PICTURES or file.is_dir():
                 return False
-    return found
+    return has_files

@@ -55,7 +55,7 @@ def is_young(state: Sequence[int]) -> bool:
 
 
 def are_young(states: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return for each row of states, which has those of several files, whether one of them is young."""
+    """Return for each row, which holds the states of several files, whether one of these files is young."""
     changed: NDArray[np.int64] = np.maximum(states[:, 1::3], states[:, 2::3]).max(1, initial=0)
     return changed >= time.time_ns() - MIN_FILE_AGE
 
@@ -68,11 +68,11 @@ class OpenedFiles:
 
     def __init__(self, paths: Sequence[Path | str], states: Sequence[Sequence[int]] | None = None) -> None:
         self.paths = tuple(map(str, paths))
-        given = self._now() if states is None else states
-        self.states = tuple(map(state_here, self.paths, given))
+        planned = self._now() if states is None else states
+        self.states = tuple(map(state_here, self.paths, planned))
 
     def of_rows(self, count: int) -> NDArray[np.int64]:
-        """Return the state of so many rows: that of the files, or unknown if a file is young or changed since then."""
+        """Return the state of `count` rows: the state of the files, or unknown if a file is young or has changed."""
         rows = np.empty((count, 3 * len(self.paths)), np.int64)
         if count:
             rows[:] = np.array(self.states).reshape(-1)
@@ -81,7 +81,7 @@ class OpenedFiles:
         return rows
 
     def check(self) -> None:
-        """Raise BadPair if a file changed. Called after a row was read, this shows what the row is of."""
+        """Raise BadPair if a file changed. Call it after reading a row: the row then is of the planned files."""
         for path, before in zip(self.paths, self.states, strict=True):
             if state_of(path) != before:
                 raise LostFile(f"{Path(path).name} changed while it was packed; build again")

@@ -17,22 +17,22 @@ FIELDS = (IMAGE, LABEL)
 """The fields of a row that has no others."""
 
 
-def take_fields(given: object, wanted: Mapping[str, bool]) -> tuple[FieldData, ...]:
+def take_fields(returned: object, presence: Mapping[str, bool]) -> tuple[FieldData, ...]:
     """Return copies of the wanted fields: the user may fill the same arrays with the next row. One that the row lacks,
-    as `wanted` says, is empty."""
-    names = plain(" and ".join(wanted))
-    if not isinstance(given, Mapping):
-        raise BadPair(f"load() returned {_kind(given)}; expected a mapping with {names}")
-    for name, is_present in wanted.items():
-        if is_present and name not in given:
+    as `presence` says, is empty."""
+    names = plain(" and ".join(presence))
+    if not isinstance(returned, Mapping):
+        raise BadPair(f"load() returned {_kind(returned)}; expected a mapping with {names}")
+    for name, is_present in presence.items():
+        if is_present and name not in returned:
             hint = f"; name the rows that have none: Rows(..., without={{{json.dumps(name)}: keys}})"
             raise BadPair(f"load() returned no {name}{'' if name == IMAGE else hint}")
-        if not is_present and given.get(name) is not None:
+        if not is_present and returned.get(name) is not None:
             raise BadPair(f"load() returned a {name} of a row that has none, as without= says")
-    others = [plain(repr(name)) for name in given if name not in wanted]
+    others = [plain(repr(name)) for name in returned if name not in presence]
     if others:
         raise BadPair(f"load() returned {', '.join(sorted(others))}; the fields are {names}")
-    return tuple(_taken(name, given[name]) if is_present else b"" for name, is_present in wanted.items())
+    return tuple(_taken(name, returned[name]) if is_present else b"" for name, is_present in presence.items())
 
 
 def _taken(name: str, value: object) -> FieldData:

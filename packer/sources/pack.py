@@ -97,18 +97,18 @@ class PackSource(Source):
             for shard in shards if self._chosen is None else sorted(self._chosen.keys() & set(shards)):
                 stem = self._pack.stem(shard).name
                 receipt = self._receipt(shard)
-                keys, there = receipt.keys, [field.name in receipt.fields for field in self.fields]
+                keys, present = receipt.keys, [field.name in receipt.fields for field in self.fields]
                 for row in range(len(keys)) if self._chosen is None else self._chosen[shard]:
                     part = f"{stem}/{row}"
-                    yield RowRef(split.name, keys[row], tuple(part if has else "" for has in there))
+                    yield RowRef(split.name, keys[row], tuple(part if has else "" for has in present))
 
-    def list_rows(self, wanted: ListingRules) -> Listing:
+    def list_rows(self, rules: ListingRules) -> Listing:
         """Return the rows of the pack. They cannot be packed into the pack itself."""
-        source, target = self.root.resolve(), wanted.out.resolve()
+        source, target = self.root.resolve(), rules.out.resolve()
         if source == target:
-            raise UsageError(f"{wanted.out}: is the pack that the rows come from; name another folder for the new pack")
+            raise UsageError(f"{rules.out}: is the pack that the rows come from; name another folder for the new pack")
         if source in target.parents or target in source.parents:
-            both = f"{wanted.out} and {self.root}, the pack that the rows come from"
+            both = f"{rules.out} and {self.root}, the pack that the rows come from"
             raise UsageError(f"{both}: one lies in the other; name another")
         self._check_fields()
         return Listing(self.rows(), "rows of a pack", classes=self.classes, packed=self.fields)
@@ -116,9 +116,9 @@ class PackSource(Source):
     def _check_fields(self) -> None:
         """Refuse fields that no build could have made."""
         for number, field in enumerate(self.fields):
-            wanted = PICTURE if number == 0 else CLASSES if field.name == LABEL else field.kind
-            if field.kind != wanted:
-                raise UsageError(f"{self.root}: its field {field.name} is of the kind {field.kind}, not {wanted}")
+            expected = PICTURE if number == 0 else CLASSES if field.name == LABEL else field.kind
+            if field.kind != expected:
+                raise UsageError(f"{self.root}: its field {field.name} is of the kind {field.kind}, not {expected}")
             if field.encoding not in READABLE:
                 raise UsageError(f"{self.root}: its field {field.name} is encoded as {field.encoding}")
 
@@ -148,14 +148,14 @@ class PackSource(Source):
         if not any(ref.parts):
             return Loaded(tuple(b"" for _ in ref.parts), self.templates)
         number, row = self._position(ref)
-        there = [field if part else None for field, part in zip(self.fields, ref.parts, strict=True)]
+        fields = [field if part else None for field, part in zip(self.fields, ref.parts, strict=True)]
         try:
             shard = self._pack.shard(number)  # into memory of its own, so that what is checked is what is packed
-            arrays = [None if field is None else shard.read_stored(field, row) for field in there]
+            arrays = [None if field is None else shard.read_stored(field, row) for field in fields]
         except DamagedError as error:
             return Loaded((), self.templates, _bad(ref, str(error)))
         facts, data = self._facts(number), list[PackedPixels | Slices | bytes]()
-        for field, stored in zip(there, arrays, strict=True):
+        for field, stored in zip(fields, arrays, strict=True):
             if field is None or stored is None:
                 data.append(b"")
                 continue
@@ -245,8 +245,8 @@ class PackSource(Source):
 
 def _given(field: Field, numbers: NDArray[Any], stored: NDArray[np.uint8], name: str) -> PackedPixels | Slices:
     """Return a row as the kind of its field takes it."""
-    given = _strip(field, name, numbers)
-    return given if isinstance(given, Slices) else given._replace(file=_file(field, stored))
+    strip = _strip(field, name, numbers)
+    return strip if isinstance(strip, Slices) else strip._replace(file=_file(field, stored))
 
 
 def _strip(field: Field, name: str, numbers: NDArray[Any], top: int = 0) -> PackedPixels | Slices:

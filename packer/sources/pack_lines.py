@@ -17,11 +17,13 @@ from readers.formats.shard import Shard
 
 
 class PackLines:
-    """Reads the tiles that the lines touch. `given` turns numbers, of which the first has this line, into what the kind
-    of the field takes."""
+    """Reads the tiles that the lines touch.
 
-    def __init__(self, shard: Shard, field: Field, row: int, given: Callable[[NDArray[Any], int], Given]) -> None:
-        self._shard, self._field, self._row, self._given = shard, field, row, given
+    `convert` turns numbers, and the line of the first number, into what the kind of the field takes.
+    """
+
+    def __init__(self, shard: Shard, field: Field, row: int, convert: Callable[[NDArray[Any], int], Given]) -> None:
+        self._shard, self._field, self._row, self._convert = shard, field, row, convert
 
     @property
     def size(self) -> Size:
@@ -33,7 +35,7 @@ class PackLines:
             numbers = self._shard.window(self._field, self._row, part)
         except DamagedError as error:
             raise BadPair(str(error)) from error
-        return self._given(numbers, top)
+        return self._convert(numbers, top)
 
     def stored(self, field: Field) -> NDArray[np.uint8] | None:
         same = _form(self._field) == _form(field)

@@ -51,10 +51,10 @@ def moved(text: str, old: str, new: Path) -> str:
         raise UsageError(f"--raw {new}: the rows of this plan come from functions, not from a path")
     if not new.exists():
         raise InputError(f"--raw {new}: does not exist")
-    found = path_of(text)
-    if found != old and not old.startswith(f"{found}/"):
-        raise UsageError(f"--raw {new}: the plan names {old}, but its source {found}")
-    if found != old:  # an archive: its source names the folder
+    source_path = path_of(text)
+    if source_path != old and not old.startswith(f"{source_path}/"):
+        raise UsageError(f"--raw {new}: the plan names {old}, but its source {source_path}")
+    if source_path != old:  # an archive: its source names the folder
         if Path(old).name != new.name:
             raise UsageError(f"--raw {new}: was planned as {old}, and must keep that name")
         old, path = str(Path(old).parent), str(new.absolute().parent)
@@ -85,7 +85,7 @@ def _swapped(value: Any, old: str, new: str) -> Any:
     if isinstance(value, str) and (value == old or value.startswith(f"{old}/")):
         return new + value[len(old) :]
     if isinstance(value, list):
-        return [_swapped(each, old, new) for each in value]
+        return [_swapped(item, old, new) for item in value]
     if isinstance(value, dict):
-        return {key: _swapped(each, old, new) for key, each in value.items()}
+        return {key: _swapped(item, old, new) for key, item in value.items()}
     return value

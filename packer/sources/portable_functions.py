@@ -45,8 +45,8 @@ def to_text(functions: Sequence[Callable[[Any], Any] | None]) -> str:
 def _name(function: Callable[[Any], Any]) -> str:
     """Return `module:function` of a function at the top level of a module, an empty text of any other."""
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
-    found = getattr(sys.modules.get(str(module)), str(name), None)
-    return f"{module}:{name}" if found is function and module != "__main__" else ""
+    named = getattr(sys.modules.get(str(module)), str(name), None)
+    return f"{module}:{name}" if named is function and module != "__main__" else ""
 
 
 def is_named(text: str) -> bool:
@@ -56,11 +56,11 @@ def is_named(text: str) -> bool:
 
 def _named(text: str) -> list[Callable[[Any], Any] | None]:
     """Return the functions with these names."""
-    found: list[Callable[[Any], Any] | None] = []
+    functions: list[Callable[[Any], Any] | None] = []
     for name in json.loads(text):
         module, _, function = str(name).partition(":")
-        found.append(None if name is None else getattr(import_module(module), function))
-    return found
+        functions.append(None if name is None else getattr(import_module(module), function))
+    return functions
 
 
 def _with_code(functions: object, reason: str) -> bytes:

@@ -57,10 +57,10 @@ class RowFunctions:
 
     def load(self, ref: RowRef, names: Sequence[str]) -> tuple[FieldData, ...]:
         """Return copies of the fields of a row."""
-        wanted = dict(zip(names, map(bool, ref.parts), strict=True))
+        presence = dict(zip(names, map(bool, ref.parts), strict=True))
         with naming(name_of(ref.split, ref.key)), ONE_AT_A_TIME:
             load = self._called.load
-            fields: tuple[FieldData, ...] = call("load", lambda key: take_fields(load(key), wanted), given_key(ref))
+            fields: tuple[FieldData, ...] = call("load", lambda key: take_fields(load(key), presence), given_key(ref))
             return fields
 
     def version(self, ref: RowRef) -> object:
@@ -96,10 +96,10 @@ class RowFunctions:
             return self._functions
 
 
-def size_of(given: Any) -> Size:
+def size_of(size: Any) -> Size:
     """Return a (height, width) that was given; raise TypeError if it is none."""
-    if isinstance(given, Sequence) and len(given) == 2 and all(isinstance(side, (int, np.integer)) for side in given):
-        height, width = map(int, given)
+    if isinstance(size, Sequence) and len(size) == 2 and all(isinstance(side, (int, np.integer)) for side in size):
+        height, width = map(int, size)
         if height > 0 and width > 0:
             return height, width
-    raise TypeError(f"expected (height, width), found {given!r}")
+    raise TypeError(f"expected (height, width), found {size!r}")

@@ -89,11 +89,11 @@ class Rows(Source):
 
     def like(self, refs: Sequence[RowRef], heads: Sequence[Sequence[Header]]) -> Rows:
         types = {name: Counter[Header]() for name in self._fields}
-        for ref, found in zip(refs, heads, strict=True):
-            for name, header in zip(compress(self._fields, ref.parts), found, strict=False):
+        for ref, headers in zip(refs, heads, strict=True):
+            for name, header in zip(compress(self._fields, ref.parts), headers, strict=False):
                 types[name][replace(header, stored_width=0, stored_height=0, orientation=1)] += 1
         rows = copy(self)
-        rows._types = tuple(max(found, key=found.__getitem__, default=PLAIN[0]) for found in types.values())
+        rows._types = tuple(max(counts, key=counts.__getitem__, default=PLAIN[0]) for counts in types.values())
         return rows
 
     @property
@@ -181,9 +181,9 @@ class Rows(Source):
             check_alike(parts[0], heads[0], part, header)
         size = None if self._scales else self._size_now(ref)
         if size is not None and heads[-1].size != size:
-            found, expected = ("x".join(map(str, side)) for side in (heads[-1].size, size))
+            actual, expected = ("x".join(map(str, side)) for side in (heads[-1].size, size))
             part = parts[-1]
-            raise BadPair(f"{part} is {found}, not {expected} as sizes or the sample say; give a size to scale to")
+            raise BadPair(f"{part} is {actual}, not {expected} as sizes or the sample say; give a size to scale to")
 
 
 def _checked(data: FieldData, name: str) -> tuple[FieldData, Header]:

@@ -128,35 +128,37 @@ class AnnotatedSource(Source):
                 if is_embedded(ref.parts[0]):
                     data[0] = self.reader.picture_in(data[0])
                 header = header_of(data[0]) if ref.parts[0] else None
-            for each in self.painted:
-                if part := ref.parts[each.number]:
+            for target in self.painted:
+                if part := ref.parts[target.number]:
                     if part not in painted:
                         painted[part] = self._paint(part, header, data[0])
-                    identities[each.number] = painted[part].identity
+                    identities[target.number] = painted[part].identity
             data = self._with_painted(ref, data, painted)
         except BadPair as bad:
             return Loaded.refused(bad, data[:1], identities)
-        found = Loaded(tuple(data), tuple(identities), None, *_noted(tuple(painted.values())))
-        return found._replace(at_stored=partial(self._at_stored, found, painted))
+        row = Loaded(tuple(data), tuple(identities), None, *_noted(tuple(painted.values())))
+        return row._replace(at_stored=partial(self._at_stored, row, painted))
 
     def read(self, part: str) -> tuple[AnnotatedPicture, str]:
         """Return the annotations at a part of a row, and what identifies them."""
         data = read_annotations(self.files, part)
         with naming(part):
             picture = picture_format(self.format).read(data, self.names)
-            check_categories({each.category for each in picture.annotations})
+            check_categories({annotation.category for annotation in picture.annotations})
             return picture, blake3(data).hexdigest()
 
     def size_of(self, part: str) -> Size | None:
         """Return the size that the annotations give their picture."""
-        known = self.sizes.of(part)
-        return self.read(part)[0].size if known is None else known if all(known) else None
+        size = self.sizes.of(part)
+        if size is None:
+            return self.read(part)[0].size
+        return size if all(size) else None
 
     def count(self, refs: Iterable[RowRef]) -> CountedObjects:
         """Return how many objects each category has, and the sizes. Files that cannot be read have none of both."""
         objects: dict[str, tuple[int, str]] = {}
         lost = Counter[str]()
-        parts = (part for ref in refs for part in {ref.parts[each.number] for each in self.painted} if part)
+        parts = (part for ref in refs for part in {ref.parts[target.number] for target in self.painted} if part)
 
         def sizes() -> Iterator[tuple[str, Size | None]]:
             for part, facts in ask_all(self._read_or_none, parts):
@@ -167,8 +169,8 @@ class AnnotatedSource(Source):
                         before, first = objects.get(category, (0, part))
                         objects[category] = before + count, first
 
-        known = KnownSizes(sizes())
-        return CountedObjects(objects, known, sum(count for count, _ in objects.values()), lost)
+        known_sizes = KnownSizes(sizes())
+        return CountedObjects(objects, known_sizes, sum(count for count, _ in objects.values()), lost)
 
     def to_text(self) -> str:
         facts = json.loads(self.files.to_text())
@@ -185,7 +187,7 @@ class AnnotatedSource(Source):
 
     def files_of(self, ref: RowRef) -> RowRef:
         """Return a row without its painted fields."""
-        painted = {each.number for each in self.painted}
+        painted = {target.number for target in self.painted}
         return ref._replace(parts=tuple("" if i in painted else part for i, part in enumerate(ref.parts)))
 
     def _heads(self, ref: RowRef) -> Heads:
@@ -193,17 +195,17 @@ class AnnotatedSource(Source):
         heads = self._embedded_heads(files) if is_embedded(ref.parts[0]) else self.files.heads_of(files)
         if isinstance(heads, str):
             return heads
-        given = dict(zip(compress(range(len(ref.parts)), files.parts), heads, strict=True))
+        headers = dict(zip(compress(range(len(ref.parts)), files.parts), heads, strict=True))
         try:
-            for part in {ref.parts[each.number] for each in self.painted} - {""}:
+            for part in {ref.parts[target.number] for target in self.painted} - {""}:
                 size = self.size_of(part)
                 with naming(part):
                     self._size(size, heads[0])
-            for each in self.painted:
-                given[each.number] = self._header(each, heads[0].size)
+            for target in self.painted:
+                headers[target.number] = self._header(target, heads[0].size)
         except BadPair as bad:
             return str(bad)
-        return tuple(given[number] for number, part in enumerate(ref.parts) if part)
+        return tuple(headers[number] for number, part in enumerate(ref.parts) if part)
 
     def _embedded_heads(self, ref: RowRef) -> Heads:
         """Return the heads of a row whose image is within a file of annotations."""
@@ -217,31 +219,31 @@ class AnnotatedSource(Source):
             return str(bad)
         return heads if isinstance(heads, str) else (header, *heads)
 
-    def _header(self, each: PaintedField, size: Size) -> Header:
-        if each.kind == CLASSES:
+    def _header(self, target: PaintedField, size: Size) -> Header:
+        if target.kind == CLASSES:
             most = max((*self.brush.numbers.values(), self.brush.uncovered), default=0)
             return header_by(ARRAY, size, np.dtype(np.uint16 if most >= MANY_NUMBERS else np.uint8))
-        if each.kind == IDS:
+        if target.kind == IDS:
             return header_by(ARRAY, size, np.dtype(np.uint16))
-        return header_by(ARRAY, (*size, len(each.planes)), np.dtype(np.bool_))
+        return header_by(ARRAY, (*size, len(target.planes)), np.dtype(np.bool_))
 
     def _with_painted(self, ref: RowRef, data: Sequence[Any], painted: Mapping[str, _Painted]) -> list[Any]:
         """Return the fields of a row, those that are painted as upright pixels."""
         fields = list(data)
-        for each in self.painted:
-            if part := ref.parts[each.number]:
+        for target in self.painted:
+            if part := ref.parts[target.number]:
                 with naming(part):
-                    fields[each.number] = _pixels(painted[part], each)
+                    fields[target.number] = _pixels(painted[part], target)
         return fields
 
-    def _at_stored(self, found: Loaded, painted: Mapping[str, _Painted], lines_of: LinesOf) -> Loaded:
+    def _at_stored(self, row: Loaded, painted: Mapping[str, _Painted], lines_of: LinesOf) -> Loaded:
         """Return a row for the lines that are stored, and count the objects that none of their pixels shows."""
         lost = []
-        for each in painted.values():
-            lines = lines_of(_upright(each.canvas.top, each).shape[:2])
-            lost.append(each.canvas.lost_at(_upright(each.canvas.top, each), lines.rows, lines.columns))
+        for picture in painted.values():
+            lines = lines_of(_upright(picture.canvas.top, picture).shape[:2])
+            lost.append(picture.canvas.lost_at(_upright(picture.canvas.top, picture), lines.rows, lines.columns))
         notes, counts = _noted(tuple(painted.values()), lost)
-        return found._replace(notes=notes, counts=counts, at_stored=None)
+        return row._replace(notes=notes, counts=counts, at_stored=None)
 
     def _paint(self, part: str, header: Header | None, image: bytes) -> _Painted:
         picture, identity = self.read(part)
@@ -259,14 +261,14 @@ class AnnotatedSource(Source):
         if self._is_stored(size, header):
             return header.stored_height, header.stored_width
         if size not in (None, header.size):
-            found, expected = ("x".join(map(str, each)) for each in (size or (), header.size))
-            raise BadPair(f"is of a picture of {found}, and the picture is {expected} (height x width)")
+            actual, expected = ("x".join(map(str, sides)) for sides in (size or (), header.size))
+            raise BadPair(f"is of a picture of {actual}, and the picture is {expected} (height x width)")
         return header.size
 
     def _is_stored(self, size: Size | None, header: Header) -> bool:
         """Return whether coordinates are of the picture before EXIF turns it. If both are possible, the format says."""
         stored = header.stored_height, header.stored_width
-        fits = [size in (None, each) for each in (header.size, stored)]
+        fits = [size in (None, possible) for possible in (header.size, stored)]
         return self.reader.is_of_stored if all(fits) else fits[1]
 
     def _read_or_none(self, part: str) -> tuple[str, tuple[Size | None, Counter[str], Mapping[str, int]] | None]:
@@ -275,17 +277,17 @@ class AnnotatedSource(Source):
             picture, _ = self.read(part)
         except BadPair:
             return part, None
-        return part, (picture.size, Counter(each.category for each in picture.annotations), picture.lost)
+        return part, (picture.size, Counter(annotation.category for annotation in picture.annotations), picture.lost)
 
 
 def _noted(painted: Sequence[_Painted], lost_later: Sequence[int] = ()) -> tuple[tuple[str, ...], Counter[str]]:
     """Return the notes and the counts of a row: what its fields do not show."""
-    notes = [note for each in painted for note in each.canvas.notes()]
+    notes = [note for picture in painted for note in picture.canvas.notes()]
     if lost := sum(lost_later):
         notes.append(count_text(lost, LOST_LATER))
     counts = Counter[str]()
-    for each, later in zip(painted, lost_later or repeat(0), strict=False):
-        counts.update(each.canvas.counts(later))
+    for picture, later in zip(painted, lost_later or repeat(0), strict=False):
+        counts.update(picture.canvas.counts(later))
     return tuple(dict.fromkeys(notes)), counts
 
 

@@ -34,20 +34,22 @@ def annotated_rows(
     Fields without a template are painted.
     """
     image = str(rules.pairs) if rules.pairs else rules.image
-    found = annotations_in(folder, files) if template is None else annotations_by(template, image, folder, files)
-    if found is None:
+    annotations = annotations_in(folder, files) if template is None else annotations_by(template, image, folder, files)
+    if annotations is None:
         return None
-    if found.doubt:
+    if annotations.doubt:
         raise InputError(
-            f"{folder.raw}: the objects in {found.template} could be {found.doubt}; a label needs outlines. "
-            f"If they are outlines: --annotations '{CERTAIN}{found.template}'"
+            f"{folder.raw}: the objects in {annotations.template} could be {annotations.doubt}; a label needs "
+            f"outlines. If they are outlines: --annotations '{CERTAIN}{annotations.template}'"
         )
     if rules.split_exact:
         raise UsageError("--split-exact: counts the pixels of label pictures; annotations have none before a build")
     painted = PairingRules.of_painted(vars(rules))
-    further = tuple(each if each.template else replace(each, template=found.template) for each in painted.further)
-    plain = replace(painted, image=None if rules.pairs else rules.image or found.images, further=further)
+    further = tuple(
+        field if field.template else replace(field, template=annotations.template) for field in painted.further
+    )
+    plain = replace(painted, image=None if rules.pairs else rules.image or annotations.images, further=further)
     pairing, refusal = search_pairs(folder.raw, plain, out, only=only, files=files)
-    templates = (pairing.image_template, *(each.template for each in further))
-    source = AnnotatedSource(replace(folder, templates=templates), found.format, (), names=found.names)
-    return AnnotatedRows(source, images_of(pairing.pairs), replace(pairing, layout=found.layout), refusal)
+    templates = (pairing.image_template, *(field.template for field in further))
+    source = AnnotatedSource(replace(folder, templates=templates), annotations.format, (), names=annotations.names)
+    return AnnotatedRows(source, images_of(pairing.pairs), replace(pairing, layout=annotations.layout), refusal)

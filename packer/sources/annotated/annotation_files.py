@@ -52,16 +52,16 @@ class FoundAnnotations:
 def annotations_by(template: str, images: str | None, folder: FolderSource, files: RawFiles) -> FoundAnnotations:
     """Return the annotations that --annotations names. Without --image the pictures are those with the same keys."""
     is_certain, template = template.startswith(CERTAIN), template.removeprefix(CERTAIN)
-    wanted = Template(template)
-    paths = [path for path in files.paths if wanted.match(path)]
+    pattern = Template(template)
+    paths = [path for path in files.paths if pattern.match(path)]
     found_format = _format_of(paths, folder)
     if found_format is None:
-        found = ", ".join(first_of(paths, SAMPLE)) or "no file"
+        matched = ", ".join(first_of(paths, SAMPLE)) or "no file"
         unread = {
             path: reason for path in paths[:SAMPLE] if (reason := why_unread(path, _read_or_nothing(folder, path)))
         }
         raise InputError(
-            f"--annotations {template}: fits no annotations of a known format; it fits {found}",
+            f"--annotations {template}: fits no annotations of a known format; it fits {matched}",
             [Problem(reason, "", (path,)) for path, reason in unread.items()],
         )
     if images is None:
@@ -85,24 +85,24 @@ def annotations_in(folder: FolderSource, files: RawFiles) -> FoundAnnotations | 
 
     If there are label pictures, too, or several kinds of annotations, the user must choose.
     """
-    known = [(layout, _format_of(layout.files, folder)) for layout in annotation_layouts(files.folders)]
-    found = [
+    formats = [(layout, _format_of(layout.files, folder)) for layout in annotation_layouts(files.folders)]
+    annotations = [
         FoundAnnotations(
-            each.name,
+            file_format.name,
             layout.images,
             layout.annotations,
-            _names(each, layout.files[0], folder, files),
-            _doubt(each, layout.files, folder),
+            _names(file_format, layout.files[0], folder, files),
+            _doubt(file_format, layout.files, folder),
         )
-        for layout, each in known
-        if each is not None
+        for layout, file_format in formats
+        if file_format is not None
     ]
-    if not found:
+    if not annotations:
         return _embedded_in(folder, files)
     labels = [f"--image '{image}' --label '{label}'" for image, label in label_pictures(files)]
-    if len(found) == 1 and not labels:
-        return found[0]
-    ways = [f"{each.format}: --image '{each.images}' --annotations '{each.template}'" for each in found]
+    if len(annotations) == 1 and not labels:
+        return annotations[0]
+    ways = [f"{kind.format}: --image '{kind.images}' --annotations '{kind.template}'" for kind in annotations]
     several = "has label pictures and annotations" if labels else "has several kinds of annotations"
     raise InputError(f"{folder.raw}: {several}; choose one with", [*labels, *ways])
 
@@ -110,20 +110,22 @@ def annotations_in(folder: FolderSource, files: RawFiles) -> FoundAnnotations | 
 def _embedded_in(folder: FolderSource, files: RawFiles) -> FoundAnnotations | None:
     """Return the annotations of a folder without pictures, which have these within them."""
     layout = without_pictures(files.folders)
-    known = None if layout is None else _format_of(layout.files, folder)
-    if layout is None or known is None:
+    file_format = None if layout is None else _format_of(layout.files, folder)
+    if layout is None or file_format is None:
         return None
-    if not _embed(known, layout.files, folder):
-        raise InputError(f"{folder.raw}: has files of {known.name} and no pictures; put the pictures next to them")
-    names = _names(known, layout.files[0], folder, files)
-    return FoundAnnotations(known.name, layout.images, layout.annotations, names)
+    if not _embed(file_format, layout.files, folder):
+        raise InputError(
+            f"{folder.raw}: has files of {file_format.name} and no pictures; put the pictures next to them"
+        )
+    names = _names(file_format, layout.files[0], folder, files)
+    return FoundAnnotations(file_format.name, layout.images, layout.annotations, names)
 
 
-def _embed(known: PictureFormat, paths: Sequence[str], folder: FolderSource) -> bool:
+def _embed(file_format: PictureFormat, paths: Sequence[str], folder: FolderSource) -> bool:
     """Return whether one of the first files has a picture within it."""
     for path in paths[:SAMPLE]:
         with suppress(BadPair):
-            if is_embedded(path) and known.picture_in(read_annotations(folder, path)):
+            if is_embedded(path) and file_format.picture_in(read_annotations(folder, path)):
                 return True
     return False
 
@@ -140,20 +142,20 @@ def read_annotations(folder: FolderSource, path: str) -> bytes:
 def _format_of(paths: Sequence[str], folder: FolderSource) -> PictureFormat | None:
     for path in paths[:SAMPLE]:
         try:
-            found = format_of(read_annotations(folder, path))
+            file_format = format_of(read_annotations(folder, path))
         except BadPair:
             continue
-        if found is not None:
-            return found
+        if file_format is not None:
+            return file_format
     return None
 
 
-def _doubt(known: PictureFormat, paths: Sequence[str], folder: FolderSource) -> str:
+def _doubt(file_format: PictureFormat, paths: Sequence[str], folder: FolderSource) -> str:
     """Describe the objects of some of the files if they could be something else than outlines; else return nothing."""
-    if known.doubt_about is None:
+    if file_format.doubt_about is None:
         return ""
     some = paths[:: max(1, len(paths) // DOUBTED)]
-    return known.doubt_about(data for path in some if (data := _read_or_nothing(folder, path)))
+    return file_format.doubt_about(data for path in some if (data := _read_or_nothing(folder, path)))
 
 
 def _read_or_nothing(folder: FolderSource, path: str) -> bytes:
@@ -163,51 +165,57 @@ def _read_or_nothing(folder: FolderSource, path: str) -> bytes:
         return b""
 
 
-def _names(known: PictureFormat, path: str, folder: FolderSource, files: RawFiles) -> tuple[str, ...]:
+def _names(file_format: PictureFormat, path: str, folder: FolderSource, files: RawFiles) -> tuple[str, ...]:
     """Return the categories of the nearest list, in the folder of a file or above it, or those of the format."""
     parts = path.split("/")[:-1]
     for depth in range(len(parts), -1, -1):
         above = "".join(f"{part}/" for part in parts[:depth])
         here = files.folders.get(above, ())
-        usual = [name for name in known.lists if name in here][:1]
-        lists = usual or [name for name in here if name.endswith(known.other_lists) and name not in known.lists]
-        if names := _names_in(known, folder, [above + name for name in lists], bool(usual)):
+        usual = [name for name in file_format.lists if name in here][:1]
+        lists = usual or [
+            name for name in here if name.endswith(file_format.other_lists) and name not in file_format.lists
+        ]
+        if names := _names_in(file_format, folder, [above + name for name in lists], bool(usual)):
             return names
-    return known.categories
+    return file_format.categories
 
 
-def _names_in(known: PictureFormat, folder: FolderSource, lists: Sequence[str], usual: bool) -> tuple[str, ...]:
+def _names_in(file_format: PictureFormat, folder: FolderSource, lists: Sequence[str], usual: bool) -> tuple[str, ...]:
     """Return the categories that these files list; none if there are no files, or none of them has names.
 
     A file with a usual name is a list. Another one is if it has names, and all of these must have the same.
     """
-    found: dict[str, tuple[str, ...]] = {}
+    listed: dict[str, tuple[str, ...]] = {}
     for path in lists:
         try:
             data = read_annotations(folder, path)
             with naming(path):
-                if usual or known.has_names(data):
-                    found[path] = known.names_of(data)
-                    check_categories(found[path])
+                if usual or file_format.has_names(data):
+                    listed[path] = file_format.names_of(data)
+                    check_categories(listed[path])
         except BadPair as bad:
             raise InputError(f"{folder.raw}: the list of categories cannot be read", [str(bad)]) from None
-    if len(set(found.values())) > 1:
-        several = [f"{path} has {', '.join(first_of(names, SAMPLE))}" for path, names in found.items()]
-        keep = f"keep one of them, or call it {known.lists[0]}"
+    if len(set(listed.values())) > 1:
+        several = [f"{path} has {', '.join(first_of(names, SAMPLE))}" for path, names in listed.items()]
+        keep = f"keep one of them, or call it {file_format.lists[0]}"
         raise InputError(f"{folder.raw}: files list different categories; {keep}", several)
-    return next(iter(found.values()), ())
+    return next(iter(listed.values()), ())
 
 
 def label_pictures(files: RawFiles) -> list[tuple[str, str]]:
     """Return the templates of layouts that have pairs of an image and a label picture: known ones, and those whose
     names say so, such as `{key}_seg.png`."""
-    found = []
+    templates = []
     for layout in (with_suffixes(layout, files.folders) for layout in find_layouts(files.folders)):
         matches = match_files(files.folders, layout)
         if not matches.images.keys().isdisjoint(matches.labels):
-            found.append((layout.image.text, layout.label.text))
-    named = (each for each in suggest_templates(files.paths) if _says_label(each.label) and not _says_label(each.image))
-    return found or [(each.image, each.label) for each in named][:1]
+            templates.append((layout.image.text, layout.label.text))
+    if templates:
+        return templates
+    for suggestion in suggest_templates(files.paths):
+        if _says_label(suggestion.label) and not _says_label(suggestion.image):
+            return [(suggestion.image, suggestion.label)]
+    return []
 
 
 def _says_label(template: str) -> bool:

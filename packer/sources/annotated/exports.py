@@ -35,12 +35,12 @@ def exports_advice(folder: FolderSource, files: RawFiles) -> list[str]:
 
 def _unread(folder: FolderSource, files: RawFiles) -> dict[str, str]:
     """Return the first file of each tool, with the reason why it is not read."""
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for parent, names in files.folders.items():
         for suffix in SUFFIXES:
             for name in [name for name in names if name.endswith(suffix)][:FIRST]:
                 with suppress(BadPair):
                     reason = why_unread(name, read_annotations(folder, parent + name))
-                    if reason is not None and reason not in found.values():
-                        found[parent + name] = reason
-    return found
+                    if reason is not None and reason not in reasons.values():
+                        reasons[parent + name] = reason
+    return reasons

@@ -47,13 +47,13 @@ def indexed_in(folder: FolderSource, files: RawFiles) -> AnnotationTemplate | No
     formats, refused = dict[str, str](), list[str]()
     for path in paths:
         try:
-            found = IndexedFiles.at(folder.raw, [path])
+            index = IndexedFiles.at(folder.raw, [path])
         except InputError:
             refused.append(path)
         else:
-            formats |= {path: found.format} if found.counts or found.lost else {}
-    known = [path for path, name in formats.items() if name != panoptic.NAME] or list(formats)
-    named = [path for path in known if path.rpartition("/")[2].startswith(OBJECTS)] or known
+            formats |= {path: index.format} if index.counts or index.lost else {}
+    preferred = [path for path, name in formats.items() if name != panoptic.NAME] or list(formats)
+    named = [path for path in preferred if path.rpartition("/")[2].startswith(OBJECTS)] or preferred
     pngs = IndexedFiles.at(folder.raw, formats).pngs
     every = [path for path in files.paths if path not in pngs]
     labels = tuple(label_pictures(_raw_files(every)))
@@ -77,14 +77,14 @@ def _templates(paths: list[str], every: list[str]) -> tuple[str, str | None]:
 
 def _splits(pictures: Iterable[str]) -> set[str]:
     """Return the splits that the folders of pictures name."""
-    found = (_SPLIT.search(path.rpartition("/")[0]) for path in pictures)
-    return {match[0] for match in found if match}
+    matches = (_SPLIT.search(path.rpartition("/")[0]) for path in pictures)
+    return {match[0] for match in matches if match}
 
 
 def _of_splits(paths: Collection[str]) -> str | None:
     """Return the template of paths that differ in the name of a split; None if they differ in more."""
-    found = {_SPLIT.sub("{split}", path, count=1) for path in paths}
-    template = found.pop() if len(found) == 1 else ""
+    templates = {_SPLIT.sub("{split}", path, count=1) for path in paths}
+    template = templates.pop() if len(templates) == 1 else ""
     return template if "{split}" in template else None
 
 
@@ -94,7 +94,7 @@ def _starred(paths: Collection[str], every: Iterable[str]) -> str | None:
     if len(set(map(len, parts))) > 1:
         return None
     suffix = parts[0][-1].rpartition(".")[2]
-    names = [same.pop() if len(same := set(each)) == 1 else "*" for each in zip(*parts, strict=True)]
+    names = [same.pop() if len(same := set(level)) == 1 else "*" for level in zip(*parts, strict=True)]
     template = "/".join(names) + (f".{suffix}" if names[-1] == "*" else "")
     return template if files_of_many(template, every).keys() == set(paths) else None
 

@@ -49,8 +49,8 @@ class IndexedSource(AnnotatedSource):
             return states
 
     def identities(self, refs: Sequence[RowRef]) -> Iterator[tuple[str, ...] | None]:
-        found = self.files.identities([self._pngs_of(ref) for ref in refs])
-        for ref, identity in zip(refs, found, strict=True):
+        identities = self.files.identities([self._pngs_of(ref) for ref in refs])
+        for ref, identity in zip(refs, identities, strict=True):
             yield None if identity is None else self._identity(ref, identity)
 
     def read(self, part: str) -> tuple[AnnotatedPicture, str]:
@@ -88,18 +88,18 @@ class IndexedSource(AnnotatedSource):
     @classmethod
     def from_json(cls, facts: dict[str, Any]) -> IndexedSource:
         plain = AnnotatedSource.from_json(facts)
-        values = {each.name: getattr(plain, each.name) for each in fields(plain)}
+        values = {attribute.name: getattr(plain, attribute.name) for attribute in fields(plain)}
         return cls(**values, indexed=IndexedFiles(plain.files.raw, facts["files"]))
 
     def _states(self, refs: Sequence[RowRef]) -> NDArray[np.int64]:
         states = self.files.states([self._pngs_of(ref) for ref in refs])
         for row, ref in enumerate(refs):
-            for each in self.painted:
-                if part := ref.parts[each.number]:
-                    size = int(states[row, 3 * each.number])  # of the PNG, whose times stay next to it
+            for target in self.painted:
+                if part := ref.parts[target.number]:
+                    size = int(states[row, 3 * target.number])  # of the PNG, whose times stay next to it
                     digest = self.indexed.digest(part)
                     both = _together(digest, size.to_bytes(8, "little")) if self._png(part) else digest
-                    states[row, 3 * each.number] = int.from_bytes(both[:STATE], "little")
+                    states[row, 3 * target.number] = int.from_bytes(both[:STATE], "little")
         return states
 
     def _png(self, part: str) -> str:
@@ -108,7 +108,7 @@ class IndexedSource(AnnotatedSource):
 
     def _pngs_of(self, ref: RowRef) -> RowRef:
         """Return a row whose painted fields have the PNG of their segments as their part, if there is one."""
-        painted = {each.number for each in self.painted}
+        painted = {target.number for target in self.painted}
         return ref._replace(
             parts=tuple(
                 part and self._png(part) if number in painted else part for number, part in enumerate(ref.parts)
@@ -116,15 +116,15 @@ class IndexedSource(AnnotatedSource):
         )
 
     def _identity(self, ref: RowRef, identity: tuple[str, ...]) -> tuple[str, ...] | None:
-        found = list(identity)
+        combined = list(identity)
         try:
-            for each in self.painted:
-                if part := ref.parts[each.number]:
-                    digest, png = self.indexed.digest(part), identity[each.number]
-                    found[each.number] = (_together(digest, bytes.fromhex(png)) if png else digest).hex()
+            for target in self.painted:
+                if part := ref.parts[target.number]:
+                    digest, png = self.indexed.digest(part), identity[target.number]
+                    combined[target.number] = (_together(digest, bytes.fromhex(png)) if png else digest).hex()
         except BadPair:
             return None
-        return tuple(found)
+        return tuple(combined)
 
 
 def _together(annotations: bytes, png: bytes) -> bytes:

@@ -73,12 +73,12 @@ class IndexedFiles:
     @property
     def counts(self) -> dict[str, tuple[int, str]]:
         """For each category its number of objects, and a file that has some."""
-        found: dict[str, tuple[int, str]] = {}
+        counts: dict[str, tuple[int, str]] = {}
         for path in self.states:
             for name, count in self.index(path).counts.items():
-                before, first = found.get(name, (0, path))
-                found[name] = before + count, first if before else path
-        return {name: each for name, each in found.items() if each[0]}
+                before, first = counts.get(name, (0, path))
+                counts[name] = before + count, first if before else path
+        return {name: entry for name, entry in counts.items() if entry[0]}
 
     @property
     def outlines(self) -> int:
@@ -113,10 +113,10 @@ class IndexedFiles:
         with self._lock:
             if path not in self._indexes:
                 self._indexes[path] = self._opened(path, keeps, is_certain)
-            found = self._indexes[path]
-        if isinstance(found, BadPair):
-            raise found.because(str(found))
-        return found
+            index = self._indexes[path]
+        if isinstance(index, BadPair):
+            raise index.because(str(index))
+        return index
 
     def read(self, part: str, ids: NDArray[np.uint32] | None = None) -> tuple[AnnotatedPicture, str]:
         """Return the annotations of a picture, and what identifies them. `ids` are those of its PNG, if it has one."""

@@ -41,7 +41,7 @@ def indexed_rows(
         raise InputError(f"--annotations {template}: fits files that cannot be packed", bad)
     if rules.split_exact:
         raise UsageError("--split-exact: counts the pixels of label pictures; annotations have none before a build")
-    plain = replace(rules, further=tuple(each for each in rules.further if each.template))
+    plain = replace(rules, further=tuple(field for field in rules.further if field.template))
     if not (rules.image or rules.pairs or rules.lists):
         plain = replace(plain, image=EVERY)
     pairing, refusal = search_pairs(folder.raw, plain, out, only=only, files=files)
@@ -50,16 +50,16 @@ def indexed_rows(
     indexed = IndexedFiles.at(folder.raw, splits)
     pngs = indexed.pngs
     listed = list(parts_of((pair for pair in pairing.pairs if pair.image not in pngs), indexed, splits))
-    found, doubtful = _without_doubt(listed, indexed)
-    missing = (*pairing.missing, *doubtful, *_unlisted(found, only))
+    rows, doubtful = _without_doubt(listed, indexed)
+    missing = (*pairing.missing, *doubtful, *_unlisted(rows, only))
     if not only or set(splits.values()) <= set(only):
         missing += tuple(without_picture(indexed, chain.from_iterable(parts for _, parts in listed)))
-    refs = tuple(_ref(pair, part, rules) for pair, part in found if part or rules.missing == KEEP)
+    refs = tuple(_ref(pair, part, rules) for pair, part in rows if part or rules.missing == KEEP)
     if not refs:
         raise InputError(f"{folder.raw}: no picture is listed in {', '.join(splits)}", missing)
     if missing and rules.missing == ERROR and refusal is None:
         refusal = InputError(f"{folder.raw}: {counted(len(missing), 'problem')} with {template}", missing)
-    templates = (pairing.image_template, *(each.template or template for each in rules.further))
+    templates = (pairing.image_template, *(field.template or template for field in rules.further))
     source = IndexedSource(
         replace(folder, templates=templates), indexed.format, (), names=indexed.categories, indexed=indexed
     )
@@ -78,27 +78,27 @@ def _without_doubt(
     pictures: dict[str, set[str]] = {}
     for pair, parts in listed:
         pictures.setdefault("".join(parts[:1]), set()).add(pair.image)
-    found, problems = [], []
+    rows, problems = [], []
     for pair, parts in listed:
         part = "".join(parts[:1])
         if len(parts) > 1:
-            files = ", ".join(first_of([indexed.split(each)[0] for each in parts], MOST_FILES))
+            files = ", ".join(first_of([indexed.split(candidate)[0] for candidate in parts], MOST_FILES))
             problems.append(Problem(f"is listed by {files}", "name the files of one", (pair.image,), "image"))
         elif part and len(pictures[part]) > 1 and indexed.split(part)[1] != composed(pair.image):
             cause = "has the annotations of another picture, too, whose path has the same end"
             problems.append(Problem(cause, "name the pictures with --image", (pair.image,), "image"))
         else:
-            found.append((pair, part))
-    return found, problems
+            rows.append((pair, part))
+    return rows, problems
 
 
-def _unlisted(found: Sequence[tuple[Pair, str]], only: Sequence[str]) -> Iterator[Problem]:
-    for pair, part in found:
+def _unlisted(rows: Sequence[tuple[Pair, str]], only: Sequence[str]) -> Iterator[Problem]:
+    for pair, part in rows:
         if not part and (not only or pair.split in only):
             yield Problem("is not listed by the annotations", "", (pair.image,), "image", split=pair.split)
 
 
 def _ref(pair: Pair, part: str, rules: PairingRules) -> RowRef:
-    given = iter(pair.further)
-    fields = (SEPARATOR.join(next(given)) if each.template else part for each in rules.further)
+    further = iter(pair.further)
+    fields = (SEPARATOR.join(next(further)) if field.template else part for field in rules.further)
     return RowRef(pair.split, pair.key, tuple(chain((pair.image,), fields)))

@@ -30,10 +30,10 @@ def index_folder(path: str, state: FileState) -> Path | None:
     try:
         mine = Path(tempfile.gettempdir()) / f"segpack-{os.getuid()}"
         mine.mkdir(mode=0o700, exist_ok=True)
-        found = mine.lstat()
+        status = mine.lstat()
     except OSError:
         return None
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
         return None
     return mine / blake3(f"{path}\0{state}".encode("utf-8", "surrogateescape")).hexdigest()[:32]
 

@@ -15,9 +15,9 @@ MOST_SIDE = 1 << 31
 class KnownSizes:
     """The size that each file gives its picture, by the hash of its path. Hashes are those of this process."""
 
-    def __init__(self, found: Iterable[tuple[str, Size | None]] = ()) -> None:
+    def __init__(self, parts: Iterable[tuple[str, Size | None]] = ()) -> None:
         hashes, sizes = array("q"), array("i")
-        for part, size in found:
+        for part, size in parts:
             if max(size or (0, 0)) < MOST_SIDE:
                 hashes.append(hash(part))
                 sizes.extend(size or (0, 0))

@@ -36,7 +36,7 @@ def parts_of(
         listed = [(path, name) for name in names for path in chosen if files.index(path).digest(name) is not None]
         if len(listed) > 1:
             nearest = max((_shared_folders(path, image), len(name)) for path, name in listed)
-            listed = [each for each in listed if (_shared_folders(each[0], image), len(each[1])) == nearest]
+            listed = [entry for entry in listed if (_shared_folders(entry[0], image), len(entry[1])) == nearest]
         yield pair, tuple(map(NAMED.join, listed))
 
 
@@ -48,10 +48,10 @@ def _shared_folders(path: str, other: str) -> int:
 
 def without_picture(files: IndexedFiles, parts: Iterable[str]) -> Iterator[Problem]:
     """Yield a problem for each picture that a file lists and that is not there."""
-    found: dict[str, list[str]] = {path: [] for path in files.states}
+    listed: dict[str, list[str]] = {path: [] for path in files.states}
     for part in parts:
         path, name = files.split(part)
-        found[path].append(name)
-    for path, names in found.items():
+        listed[path].append(name)
+    for path, names in listed.items():
         for name in files.others(path, names):
             yield Problem("has no image", "", (f"{path}{NAMED}{name}",), "picture")

@@ -17,10 +17,10 @@ def stored_size(header: Header, size: Size | None) -> Size:
     check_exact(header, "id")
     if header.colours != 3 or header.extra or header.dtype != "|u1":
         raise BadPair(f"has the type {header}; ids of segments are in RGB with 8 bits")
-    found = header.stored_height, header.stored_width
-    if size not in (None, found):
-        raise BadPair("is {}x{}, and its annotation is of a picture of {}x{} (height x width)".format(*found, *size))
-    return found
+    stored = header.stored_height, header.stored_width
+    if size not in (None, stored):
+        raise BadPair("is {}x{}, and its annotation is of a picture of {}x{} (height x width)".format(*stored, *size))
+    return stored
 
 
 def segment_ids(data: bytes, size: Size | None, max_pixels: int) -> NDArray[np.uint32]:

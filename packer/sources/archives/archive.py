@@ -104,8 +104,8 @@ class ArchiveSource(Source):
             except BadPair as bad:
                 self.problems.append(Problem(str(bad).removeprefix(f"{file}: "), "", (file,)))
 
-    def list_rows(self, wanted: ListingRules) -> Listing:
-        self.max_pixels, self.keeps_unlabelled = wanted.max_pixels, wanted.keeps_unlabelled
+    def list_rows(self, rules: ListingRules) -> Listing:
+        self.max_pixels, self.keeps_unlabelled = rules.max_pixels, rules.keeps_unlabelled
         rows, folder = self.rows(), str(self.root)
         return Listing(rows, self.kind, self.problems, folder, self.missing, class_names=lambda: self.class_names)
 
@@ -128,17 +128,17 @@ class ArchiveSource(Source):
 
         That of a file that changed since the plan is unknown: its rows are bad, and the next build reads them again.
         """
-        known: dict[str, FileState] = {}
+        file_states: dict[str, FileState] = {}
         states = np.zeros((len(refs), 6), np.int64)
         for state, ref in zip(states, refs, strict=True):
             for number, part in enumerate(ref.parts):
                 if not part:
                     continue
                 file = self.position(part).file
-                if file not in known:
+                if file not in file_states:
                     now = state_of(f"{self.root}/{file}")
-                    known[file] = now if now == self.files.get(file, now) else (UNKNOWN, -1, -1)
-                state[3 * number : 3 * number + 3] = known[file]
+                    file_states[file] = now if now == self.files.get(file, now) else (UNKNOWN, -1, -1)
+                state[3 * number : 3 * number + 3] = file_states[file]
         states[are_young(states) | (states[:, 3] == UNKNOWN), 0] = UNKNOWN
         return states
 

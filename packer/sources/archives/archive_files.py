@@ -51,16 +51,16 @@ def files_at(path: Path, suffix: re.Pattern[str]) -> tuple[Path, list[str]]:
 
 def holds_only(folder: Path, suffix: re.Pattern[str]) -> bool:
     """Return whether a folder, or the folders in it, have such files and no pictures, which a raw folder has."""
-    found = False
+    has_any = False
     try:
         with closing(_below(folder)) as files:
             for file in files:
                 if is_picture(file) or file.endswith("/"):
                     return False
-                found = found or suffix.search(file) is not None
+                has_any = has_any or suffix.search(file) is not None
     except OSError:  # whoever reads the folder will name it
         return False
-    return found
+    return has_any
 
 
 def _below(folder: Path) -> Generator[str, None, None]:
@@ -81,12 +81,12 @@ def _inside(folder: str) -> Generator[str, None, None]:
 def _expanded(text: str) -> list[str]:
     """Return a pattern with each of its braces replaced: {000..004} is a range, {a,b} a choice."""
     texts = [text]
-    while found := _BRACES.search(texts[0]):
-        choices = found[1].split(",")
-        if numbers := _NUMBERS.fullmatch(found[1]):
+    while braces := _BRACES.search(texts[0]):
+        choices = braces[1].split(",")
+        if numbers := _NUMBERS.fullmatch(braces[1]):
             first, last = map(int, numbers.groups())
             choices = [f"{number:0{len(numbers[1])}}" for number in range(first, min(last, first + MOST_FILES) + 1)]
-        texts = [each.replace(found[0], choice, 1) for each in texts for choice in choices]
+        texts = [pattern.replace(braces[0], choice, 1) for pattern in texts for choice in choices]
         if not 0 < len(texts) <= MOST_FILES:
             raise UsageError(f"{text}: stands for {len(texts)} files; 1 to {MOST_FILES} are possible")
     return texts
@@ -94,5 +94,5 @@ def _expanded(text: str) -> list[str]:
 
 def split_in(file: str) -> str:
     """Return the split that the path of a file names, such as `train` for train-000.tar; else that of all."""
-    found = _SPLIT.findall(file.lower())
-    return found[-1] if found else ALL
+    splits = _SPLIT.findall(file.lower())
+    return splits[-1] if splits else ALL

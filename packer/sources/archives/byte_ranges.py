@@ -52,8 +52,8 @@ class _Range(io.RawIOBase):
         return self._at
 
     def readinto(self, buffer: Any) -> int:
-        wanted = min(len(buffer), max(0, self._size - self._at))
-        data = os.pread(self._descriptor, wanted, self._start + self._at)
+        count = min(len(buffer), max(0, self._size - self._at))
+        data = os.pread(self._descriptor, count, self._start + self._at)
         buffer[: len(data)] = data
         self._at += len(data)
         return len(data)

@@ -34,14 +34,14 @@ def roles_of(files: Iterable[str], names: Names) -> dict[str, Role]:
 
 def _role(stem: str, names: Names) -> Role | None:
     """Return the role of a file by the given names; without them a word shows it, and what has no word is an image."""
-    for field, given, words in ((LABEL, names.label, LABEL_WORDS), (IMAGE, names.image, IMAGE_WORDS)):
-        pattern = re.compile(_WORDED.format(words), re.IGNORECASE) if given is None else _described(given)
+    for field, name, words in ((LABEL, names.label, LABEL_WORDS), (IMAGE, names.image, IMAGE_WORDS)):
+        pattern = re.compile(_WORDED.format(words), re.IGNORECASE) if name is None else _described(name)
         if match := pattern.fullmatch(stem):
             return Role(field, "/".join(filter(None, match.groups())))
     return Role(IMAGE, stem) if names.image is None else None
 
 
-def _described(given: str) -> re.Pattern[str]:
+def _described(name: str) -> re.Pattern[str]:
     """Return the pattern of --image or --label: the name of a file, which may have {split}."""
-    before, split, after = _SUFFIX.sub("", given).partition("{split}")
+    before, split, after = _SUFFIX.sub("", name).partition("{split}")
     return re.compile(f"{re.escape(before)}{'([^/]+)' if split else ''}{re.escape(after)}")

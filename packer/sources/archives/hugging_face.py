@@ -95,11 +95,11 @@ def _named(folder: Path, path: str, key: str, problems: list[Problem]) -> list[s
     try:
         with naming(path), damaged(), open_raw(folder / path) as file:
             names = loads(file.read(MOST_BYTES))[key]
-            found = [item if isinstance(item, str) else str(item["filename"]) for item in names]
-            wrong = [name for name in found if not name.strip(".") or "/" in name or "\0" in name]
+            listed = [item if isinstance(item, str) else str(item["filename"]) for item in names]
+            wrong = [name for name in listed if not name.strip(".") or "/" in name or "\0" in name]
             if wrong:
                 raise BadPair(f"names {wrong[0]!r}, which is not the name of a file next to it")
     except BadPair as bad:
         problems.append(Problem(str(bad).removeprefix(f"{path}: "), "", (path,)))
         return []
-    return found
+    return listed

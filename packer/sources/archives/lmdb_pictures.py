@@ -85,13 +85,13 @@ def _read(descriptor: int, start: int, size: int) -> memoryview:
     return memoryview(os.pread(descriptor, size, start))
 
 
-def _pattern(option: str, given: str | None, words: str) -> re.Pattern[str]:
+def _pattern(option: str, template: str | None, words: str) -> re.Pattern[str]:
     """Return the pattern of --image or --label; without one, of keys that begin or end with such a word."""
-    if given is None:
+    if template is None:
         return re.compile(rf"(?:{words})[-_/:.](.+)|(.+)[-_/:.](?:{words})(?:\.\w+)?", re.IGNORECASE | re.DOTALL)
-    before, key, after = given.partition("{key}")
+    before, key, after = template.partition("{key}")
     if not key or "{" in before + after:
         raise UsageError(
-            f"--{option} {given!r}: expected the key of an entry with {{key}} once, such as {option}-{{key}}"
+            f"--{option} {template!r}: expected the key of an entry with {{key}} once, such as {option}-{{key}}"
         )
     return re.compile(f"{re.escape(before)}(.+){re.escape(after)}", re.DOTALL)

@@ -65,8 +65,8 @@ class ParquetSource(TableSource):
 
     def _part(self, file: str, opened: _File, group: int, part: int) -> Any:
         """Return some rows of a row group. Parts that come later are read on from where the last one ended."""
-        wanted = (file, group, part)
-        if wanted not in self._kept:
+        key = (file, group, part)
+        if key not in self._kept:
             if opened.at[0] != group or opened.at[1] > part:
                 columns = columns_of(opened.table.schema_arrow, self.names)
                 opened.parts = opened.table.iter_batches(ROWS, [group], list(columns), use_threads=False)
@@ -76,7 +76,7 @@ class ParquetSource(TableSource):
                 opened.at = (group, opened.at[1] + 1)
                 if len(self._kept) > MOST_KEPT:
                     self._kept.popitem(last=False)
-        return self._kept[wanted]
+        return self._kept[key]
 
     def _file(self, file: str) -> _File:
         if file not in self._open:

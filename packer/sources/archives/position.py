@@ -25,7 +25,7 @@ class Position(NamedTuple):
 
 def position_in(part: str, files: Container[str]) -> Position:
     """Return the place that a part of a reference names. Raise BadPair if it is in none of these files."""
-    for found in _POSITION.finditer(part):
-        if part[: found.start()] in files:
-            return Position(part[: found.start()], int(found[1]), int(found[2] or 0), part[found.end() :])
+    for match in _POSITION.finditer(part):
+        if part[: match.start()] in files:
+            return Position(part[: match.start()], int(match[1]), int(match[2] or 0), part[match.end() :])
     raise BadPair("is not a place in the files of this source")

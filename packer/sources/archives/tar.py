@@ -64,10 +64,10 @@ def members(file: BinaryIO, size: int) -> Iterator[Member]:
         if is_header:
             if length > _MOST_NAME:
                 raise BadPair(f"is damaged: a name of {length} bytes before byte {at}")
-            given = _long(kind, file.read(length), at)
-            if given and kind == _GLOBAL:
-                raise BadPair(f"has one {' and '.join(given)} for all members before byte {at}; write it again")
-            long |= given
+            extended = _long(kind, file.read(length), at)
+            if extended and kind == _GLOBAL:
+                raise BadPair(f"has one {' and '.join(extended)} for all members before byte {at}; write it again")
+            long |= extended
             continue
         name = long.get("path") or _name(header)
         long = {}
@@ -114,21 +114,21 @@ def _long(kind: bytes, content: bytes, at: int) -> dict[str, str]:
         return {"path": _text(content.partition(b"\0")[0])}
     if kind == _LONG_LINK:
         return {}
-    given, start = dict[str, str](), 0
+    fields, start = dict[str, str](), 0
     while start < len(content):
-        found = _RECORD.match(content, start)
-        end = start + int(found[1]) if found else 0
-        if not found or not found.end() < end <= len(content) or content[end - 1 : end] != b"\n":
+        record = _RECORD.match(content, start)
+        end = start + int(record[1]) if record else 0
+        if not record or not record.end() < end <= len(content) or content[end - 1 : end] != b"\n":
             raise BadPair(f"is damaged: the extended header before byte {at} has a wrong length")
-        name, value = _text(found[2]), content[found.end() : end - 1]
+        name, value = _text(record[2]), content[record.end() : end - 1]
         if name.startswith("GNU.sparse"):
             raise BadPair(f"has a sparse member before byte {at}; write it again without --sparse")
         if name == "size" and not re.fullmatch(rb"\d{0,18}", value):
             raise BadPair(f"is damaged: the extended header before byte {at} has the size {value[:20]!r}")
         if name in ("path", "size"):
-            given[name] = _text(value)
+            fields[name] = _text(value)
         start = end
-    return {name: value for name, value in given.items() if value}  # an empty one counts as none
+    return {name: value for name, value in fields.items() if value}  # an empty one counts as none
 
 
 def _text(name: bytes) -> str:

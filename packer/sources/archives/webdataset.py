@@ -41,16 +41,16 @@ class WebDatasetSource(ByteRanges):
         """The suffixes of the members that were listed, as far as they tell what the tars hold."""
         return Counter()
 
-    def list_rows(self, wanted: ListingRules) -> Listing:
-        return replace(super().list_rows(wanted), contents=self._contents)
+    def list_rows(self, rules: ListingRules) -> Listing:
+        return replace(super().list_rows(rules), contents=self._contents)
 
     def _contents(self) -> str:
         """Return what tars without rows hold, and what was looked for."""
-        known = [f"{suffix} ({count})" for suffix, count in self.suffixes.most_common()]
-        listed = ", ".join(first_of(known, MOST_LISTED))
-        holds = f"it holds members with the suffixes {listed}" if known else "it is empty"
-        wanted = " and ".join(each for each in self.names[:2] if each is not None)
-        return f": {holds}; needed are {wanted or 'pictures, such as KEY.jpg and KEY.png, or KEY.jpg and KEY.seg.png'}"
+        counts = [f"{suffix} ({count})" for suffix, count in self.suffixes.most_common()]
+        listed = ", ".join(first_of(counts, MOST_LISTED))
+        holds = f"it holds members with the suffixes {listed}" if counts else "it is empty"
+        needed = " and ".join(name for name in self.names[:2] if name is not None)
+        return f": {holds}; needed are {needed or 'pictures, such as KEY.jpg and KEY.png, or KEY.jpg and KEY.seg.png'}"
 
     @staticmethod
     def knows(head: bytes) -> bool:
@@ -58,8 +58,8 @@ class WebDatasetSource(ByteRanges):
 
     def samples(self, file: str) -> Iterator[RowRef]:
         with self.open(file) as opened:
-            found = filter(None, map(_named, members(opened, self.files[file][0])))
-            for key, group in groupby(found, lambda item: item[0]):
+            named = filter(None, map(_named, members(opened, self.files[file][0])))
+            for key, group in groupby(named, lambda item: item[0]):
                 sample = list(group)  # a damaged tar ends here, outside of `try`
                 if len(self.suffixes) < MOST_SUFFIXES:
                     self.suffixes.update(suffix for _, suffix, _ in sample)
@@ -113,14 +113,14 @@ class WebDatasetSource(ByteRanges):
         return next(iter(images), None), next(iter(labels), None)
 
 
-def _is_picture(suffix: str, known: Sequence[str]) -> bool:
-    return f".{suffix.rpartition('.')[2]}" in known
+def _is_picture(suffix: str, endings: Sequence[str]) -> bool:
+    return f".{suffix.rpartition('.')[2]}" in endings
 
 
 def _named(member: Member) -> tuple[str, str, Member] | None:
     """Return the key and the suffix of a member; None for one that belongs to no sample, such as .DS_Store."""
-    found = _NAME.fullmatch(member.name)
-    return (found[1], found[2].lower(), member) if found else None
+    match = _NAME.fullmatch(member.name)
+    return (match[1], match[2].lower(), member) if match else None
 
 
 def _position(file: str, sample: Sample, suffix: str | None) -> Position | None:

@@ -55,12 +55,12 @@ class Hdf5Arrays(StackedRows):
 
     def stack(self, name: str) -> Stack:
         with damaged():
-            found = self._file
+            member = self._file
             for part in name.strip("/").split("/"):
-                found = self._member(found, part)
-            if not isinstance(found, self._h5py.Dataset):
+                member = self._member(member, part)
+            if not isinstance(member, self._h5py.Dataset):
                 raise BadPair("is a group; name one of its data sets")
-            return self._checked(found)
+            return self._checked(member)
 
     def _member(self, group: Any, name: str) -> Any:
         """Return what a name in a group stands for. What it links to is not even looked up: it may be another file."""
@@ -83,8 +83,8 @@ class Hdf5Arrays(StackedRows):
         for number in range(properties.get_nfilters()):
             code, _, _, name = properties.get_filter(number)
             if not self._h5py.h5z.filter_avail(code):
-                known = plain(name.decode(errors="replace"))
-                raise BadPair(f"is compressed by a filter that h5py lacks here: {known} ({code})")
+                filter_name = plain(name.decode(errors="replace"))
+                raise BadPair(f"is compressed by a filter that h5py lacks here: {filter_name} ({code})")
         size = self.path.stat().st_size
         if shape and shape[0] > size:
             raise BadPair(f"claims {shape[0]} rows; the file has {size} bytes")
@@ -100,16 +100,16 @@ class Hdf5Arrays(StackedRows):
 
     def listing(self) -> Iterator[str]:
         """Yield the names of some data sets."""
-        found: list[Any] = []
+        data_sets: list[Any] = []
 
         def visit(name: str, item: Any) -> bool | None:
             if isinstance(item, self._h5py.Dataset):
-                found.append((plain(name), item))
-            return True if len(found) > MOST_LISTED else None
+                data_sets.append((plain(name), item))
+            return True if len(data_sets) > MOST_LISTED else None
 
         with suppress(BadPair), damaged():
             self._file.visititems(visit)
-        for name, item in found:
+        for name, item in data_sets:
             try:
                 with damaged():
                     yield f"{name}, which lies in other files" if item.is_virtual else f"{name} {shape_text(item)}"

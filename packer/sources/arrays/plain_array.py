@@ -50,15 +50,15 @@ class PlainArray:
 
     def rows(self, start: int, stop: int) -> NDArray[Any]:
         """Return a copy of some rows."""
-        found = np.empty((stop - start, *self.shape[1:]), self.dtype)
-        rest, position = found.reshape(-1).view(np.uint8).data, self.offset + start * self._row_bytes
+        values = np.empty((stop - start, *self.shape[1:]), self.dtype)
+        rest, position = values.reshape(-1).view(np.uint8).data, self.offset + start * self._row_bytes
         with open_raw(self.path) as file:
             while len(rest):
                 count = os.preadv(file.fileno(), [rest], position)
                 if count == 0:
                     raise BadPair("lies beyond the end of the file, which became shorter")
                 rest, position = rest[count:], position + count
-        return found
+        return values
 
 
 def npy_array(path: Path) -> PlainArray:

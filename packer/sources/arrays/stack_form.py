@@ -98,13 +98,13 @@ def _likeliest(image: Shape, label: Shape) -> list[Axes]:
 
     Up to 4 channels are likelier than up to 16, and these are likelier than more.
     """
-    found: dict[int, list[Axes]] = {}
+    ways: dict[int, list[Axes]] = {}
     for axes in product(_axes(image), _axes(label)):
         (size, channels), (label_size, label_channels) = map(_size, (image, label), axes)
         if size == label_size:
             most = max(channels, label_channels)
-            found.setdefault(sum(most > limit for limit in (FEW, MOST_BANDS)), []).append(axes)
-    return found[min(found)] if found else []
+            ways.setdefault(sum(most > limit for limit in (FEW, MOST_BANDS)), []).append(axes)
+    return ways[min(ways)] if ways else []
 
 
 def _axes(shape: Shape) -> tuple[int | None, ...]:

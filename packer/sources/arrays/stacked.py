@@ -118,7 +118,7 @@ class StackedRows(Source):
         except BadPair as bad:
             return Loaded.refused(bad, (), ("", ""))
         return Loaded(
-            tuple(data), tuple(identity(each) if part else "" for each, part in zip(data, ref.parts, strict=True))
+            tuple(data), tuple(identity(content) if part else "" for content, part in zip(data, ref.parts, strict=True))
         )
 
     def describe(self) -> Iterator[Any]:
@@ -204,19 +204,19 @@ class StackedRows(Source):
     @cached_property
     def _arrays(self) -> list[Described]:
         """The image, the label and perhaps the keys: what they are, without their rows."""
-        option, found = "", tuple[Any, ...]()
+        option, described = "", tuple[Any, ...]()
         listing: Sequence[str] = ()
         try:
             for answer in ask(self, "describe") if self.may_crash else self.describe():
                 if isinstance(answer, str):
                     option = answer
-                elif not found:
-                    found = answer
+                elif not described:
+                    described = answer
                 else:
                     listing = answer
         except BadPair as bad:
-            found = found or ((), [f"{option}: {bad}"])
-        arrays, problems = found
+            described = described or ((), [f"{option}: {bad}"])
+        arrays, problems = described
         if problems:
             raise InputError(f"{self.path}: holds {'; '.join(listing) or 'no arrays that can be listed'}", problems)
         return list(map(_array_of, arrays))

@@ -64,8 +64,8 @@ def _check_chunk(folder: Path, name: str) -> None:
         if not stat.S_ISREG(path.stat().st_mode):
             raise BadPair(f"cannot be read: its chunk {name} {NOT_REGULAR}")
     except FileNotFoundError:
-        above = [each for each in (path, *path.parents) if each.is_relative_to(folder)]
-        if any(each.is_symlink() and not each.exists() for each in above):
+        above = [parent for parent in (path, *path.parents) if parent.is_relative_to(folder)]
+        if any(parent.is_symlink() and not parent.exists() for parent in above):
             raise BadPair(f"cannot be read: its chunk {name} is a link that leads nowhere") from None
     except OSError as error:
         raise BadPair(f"cannot be read: its chunk {name} cannot be opened ({error.strerror})") from error
@@ -93,8 +93,8 @@ class ZarrArrays(StackedRows):
     def files(self) -> Sequence[Path]:
         """Return the descriptions of the arrays. The chunks of a row are in its state."""
         folders = [self.path / name for name in self.names if name is not None]
-        found = [folder / name for folder in folders for name in FILES if (folder / name).is_file()]
-        return found + [file for file in folders if file.suffix == SUFFIX]
+        descriptions = [folder / name for folder in folders for name in FILES if (folder / name).is_file()]
+        return descriptions + [file for file in folders if file.suffix == SUFFIX]
 
     def chunks(self) -> Sequence[int]:
         return [0 if name is None else _count_files(self.path / name) for name in self.names]
@@ -113,13 +113,13 @@ class ZarrArrays(StackedRows):
     def states(self, refs: Sequence[RowRef]) -> NDArray[np.int64]:
         """Return 126 bits of the states of the chunks of each row, and of the description of its arrays."""
         states = np.empty((len(refs), 2), np.int64)
-        known = self._files.of_rows(1)[0] if len(refs) else np.zeros(1)
+        description = self._files.of_rows(1)[0] if len(refs) else np.zeros(1)
         for number, ref in enumerate(refs):
             row = int(ref.parts[-1][ref.parts[-1].rindex("[") + 1 : -1])
             chunks = [state_of(chunk) for chunk in self._chunks(row)]
-            digest = blake2b(repr((known.tolist(), chunks)).encode(), digest_size=16).digest()
+            digest = blake2b(repr((description.tolist(), chunks)).encode(), digest_size=16).digest()
             states[number] = np.frombuffer(digest, "<i8") & np.iinfo(np.int64).max
-            if known[0] == UNKNOWN or any(map(is_young, chunks)):
+            if description[0] == UNKNOWN or any(map(is_young, chunks)):
                 states[number] = UNKNOWN
         return states
 

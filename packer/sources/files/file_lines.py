@@ -34,10 +34,10 @@ class FileLines:
                     exits.callback(file.close)
                 if isinstance(file, StripFile) and file.whole_bytes:
                     _check_memory(file)
-            there = [(path, file.size) for path, file in zip(paths, self._files, strict=True) if file is not None]
-            for path, size in there[1:]:
-                check_same_size(*there[0], path, size, "file")
-            self._size = there[0][1]
+            sizes = [(path, file.size) for path, file in zip(paths, self._files, strict=True) if file is not None]
+            for path, size in sizes[1:]:
+                check_same_size(*sizes[0], path, size, "file")
+            self._size = sizes[0][1]
             self._exits = exits.pop_all()
 
     @property

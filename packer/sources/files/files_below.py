@@ -19,14 +19,14 @@ def check_below(root: Path, paths: Iterable[str]) -> None:
         if path.startswith("/") or ".." in path.split("/") or "\0" in path:
             raise InputError(f"{path}: is not a path below the raw folder, so it is not read")
         try:
-            found = (root / path).resolve(strict=True)
-            size = found.stat().st_size
+            target = (root / path).resolve(strict=True)
+            size = target.stat().st_size
         except FileNotFoundError as error:
             raise InputError(f"{path}: is not there any more: it was deleted or moved") from error
         except (OSError, RuntimeError) as error:
             why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else "a circle of links"
             raise InputError(f"{path}: cannot be read ({why})") from error
-        if not found.is_relative_to(root):
+        if not target.is_relative_to(root):
             raise InputError(f"{path}: is a link that leads out of the raw folder, so it is not read")
         if size > MOST_BYTES:
             raise InputError(f"{path}: has {size:,} bytes, more than are read here")

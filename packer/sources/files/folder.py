@@ -105,10 +105,10 @@ class FolderSource(Source):
                 files = [self.read(path, is_alone=len(paths) == 1) for path in paths]
                 digests = [blake3(file).hexdigest() if path else "" for path, file in zip(paths, files, strict=True)]
                 identities[number] = _together(digests)
-                given: Given = files[0] if len(files) == 1 else tuple(files)
+                content: Given = files[0] if len(files) == 1 else tuple(files)
                 if part and self.volumes:
-                    given = volume_of(part, [BytesIO(file) if file else None for file in files], self.max_pixels)
-                data.append(given)
+                    content = volume_of(part, [BytesIO(file) if file else None for file in files], self.max_pixels)
+                data.append(content)
             except BadPair as bad:
                 return Loaded.refused(bad, data, identities)
         return Loaded(tuple(data), tuple(identities), self._bad_volumes(ref))
@@ -164,23 +164,23 @@ class FolderSource(Source):
 
     @classmethod
     def from_json(cls, facts: dict[str, Any]) -> FolderSource:
-        given = {name: facts[name] for name in ("max_pixels", "volumes", "slides", "slide_level")}
-        return cls(Path(facts["raw"]), templates=("",) * facts["fields"], **given)
+        settings = {name: facts[name] for name in ("max_pixels", "volumes", "slides", "slide_level")}
+        return cls(Path(facts["raw"]), templates=("",) * facts["fields"], **settings)
 
     def heads_of(self, ref: RowRef, levels: Mapping[str, Levels | BadPair] = NO_LEVELS) -> Heads:
         """Return the header of each field of a row, or why it is bad."""
         try:
             paths = [part.split(SEPARATOR) for part in ref.parts if part]
             heads = [[self._header(path, levels) for path in files if path] for files in paths]
-            for number, (files, found) in enumerate(zip(paths, heads, strict=True)):
-                for path, header in zip(filter(None, files), found, strict=True):
+            for number, (files, headers) in enumerate(zip(paths, heads, strict=True)):
+                for path, header in zip(filter(None, files), headers, strict=True):
                     noun = "label" if number < 2 else "file"
                     if isinstance(of := levels.get(ref.parts[0]), tuple):
                         check_level(ref.parts[0], of, self.slide_level, path, header.size, noun)
                     check_alike(ref.parts[0], heads[0][0], path, header, noun)
         except BadPair as bad:
             return str(bad)
-        return tuple(found[0] for found in heads)
+        return tuple(headers[0] for headers in heads)
 
     def header(self, path: str) -> Header:
         if is_slide(path):
@@ -193,9 +193,9 @@ class FolderSource(Source):
         if path not in levels:
             return self.header(path)
         with naming(path):
-            if isinstance(found := levels[path], BadPair):
-                raise found
-            return slide_header(found, self.slide_level, self.max_pixels)
+            if isinstance(answer := levels[path], BadPair):
+                raise answer
+            return slide_header(answer, self.slide_level, self.max_pixels)
 
     def check_parts(self, parts: Sequence[str]) -> None:
         check_below(self.raw, filter(None, SEPARATOR.join(parts).split(SEPARATOR)))
@@ -222,9 +222,9 @@ class FolderSource(Source):
     def _states(self, refs: Sequence[RowRef]) -> NDArray[np.int64]:
         raw = str(self.raw)
         parts = [part for ref in refs for part in ref.parts]
-        found = (_state(raw, part) if part else NO_FILE for part in parts)
+        file_states = (_state(raw, part) if part else NO_FILE for part in parts)
         width = 3 * len(refs[0].parts if refs else self.templates)
-        states = np.fromiter(chain.from_iterable(found), np.int64, 3 * len(parts)).reshape(-1, width)
+        states = np.fromiter(chain.from_iterable(file_states), np.int64, 3 * len(parts)).reshape(-1, width)
         states[are_young(states), 0] = UNKNOWN
         return states
 

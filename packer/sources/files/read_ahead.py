@@ -67,14 +67,14 @@ class ObjectsAhead:
 
     def _arrive(self, name: str) -> Object:
         """Read an object, note its size, and begin to read others."""
-        found = self._read(name)
-        size = len(found[0])
+        item = self._read(name)
+        size = len(item[0])
         with self._lock:
             self._largest = max(self._largest, size)
             if name in self._started:
                 self._arrived[name] = size
             self._go_on()
-        return found
+        return item
 
     def _go_on(self) -> None:
         """Begin to read what comes next, as far as memory allows. The lock must be held."""

@@ -57,7 +57,7 @@ def files_of_slide(raw: Path, path: str) -> list[str]:
         return [path]
     folder = path[: -len(_IN_FOLDER)]
     try:
-        names = sorted(each.name for each in (raw / folder).iterdir() if each.is_file())
+        names = sorted(file.name for file in (raw / folder).iterdir() if file.is_file())
     except OSError:
         names = []
     if not names:
@@ -72,7 +72,7 @@ def check_level(image: str, levels: Levels, level: int, other: str, size: tuple[
     try:
         check_same_size(image, levels[level], other, size, noun)
     except BadPair as bad:
-        fits = [number for number, each in enumerate(levels) if each == size]
+        fits = [number for number, level_size in enumerate(levels) if level_size == size]
         hint = f"--slide-level {fits[0]} has this size" if fits else f"the levels are {levels_text(levels)}"
         raise BadPair(f"{bad}; {hint}") from None
 
@@ -87,8 +87,8 @@ def slide_levels(raw: Path, paths: Sequence[str]) -> Iterator[tuple[str, Levels 
         opened = 0
         try:
             for sizes, problem in ask(SlideHeads(raw, left), "levels"):
-                found = tuple((height, width) for height, width in sizes)
-                yield left[opened], found if problem is None else BadPair(problem)
+                levels = tuple((height, width) for height, width in sizes)
+                yield left[opened], levels if problem is None else BadPair(problem)
                 opened += 1
         except BadPair as bad:
             yield left[opened], bad

@@ -59,12 +59,12 @@ class NiftiSlices(Source):
         """Return whether this is a folder with volumes and without pictures, by the first files in it."""
         if head or not path.is_dir():
             return False
-        found = False
+        has_volume = False
         for file in islice(chain.from_iterable(map(path.glob, ("*", "*/*", "*/*/*"))), MOST_SEEN):
             if file.name.lower().endswith(PICTURES):
                 return False
-            found |= is_volume(file.name)
-        return found
+            has_volume |= is_volume(file.name)
+        return has_volume
 
     @classmethod
     def at(cls, path: Path, names: Names) -> NiftiSlices:
@@ -113,14 +113,14 @@ class NiftiSlices(Source):
 
     def states(self, refs: Sequence[RowRef]) -> NDArray[np.int64]:
         """Return the states of both files of each row. The number of the slice is in its reference."""
-        known: dict[str, FileState] = {}
+        file_states: dict[str, FileState] = {}
         states = np.empty((len(refs), 6), np.int64)
         for row, ref in zip(states, refs, strict=True):
             for field, part in enumerate(ref.parts):
                 path = _PART.sub(r"\1", part)
-                if path not in known:
-                    known[path] = state_of(f"{self.root}/{path}")
-                row[3 * field : 3 * field + 3] = known[path]
+                if path not in file_states:
+                    file_states[path] = state_of(f"{self.root}/{path}")
+                row[3 * field : 3 * field + 3] = file_states[path]
         states[are_young(states), 0] = UNKNOWN
         return states
 
@@ -173,25 +173,25 @@ class NiftiSlices(Source):
     def _volume(self, path: str) -> Volume:
         """Return the header of a file, which is read again when the file changed."""
         state = state_of(f"{self.root}/{path}")
-        known = self._known.get(path)
-        if known is None or known[0] != state:
-            known = self._known[path] = state, Volume.open(self.root / path, self.axis)
-        return known[1]
+        kept = self._known.get(path)
+        if kept is None or kept[0] != state:
+            kept = self._known[path] = state, Volume.open(self.root / path, self.axis)
+        return kept[1]
 
     def _bytes(self, path: str, volume: Volume) -> bytes:
         """Return all bytes of a volume, and keep those of the last ones."""
         with self._lock:
             state = state_of(f"{self.root}/{path}")
-            known = self._unpacked.pop(path, None)
-            if known is None or known[0] != state:
+            kept = self._unpacked.pop(path, None)
+            if kept is None or kept[0] != state:
                 self._make_room(volume.size)
-                known = state, self._whole(volume)
+                kept = state, self._whole(volume)
                 if state_of(f"{self.root}/{path}") != state:
                     raise LostFile("changed while it was read; build again")
-            self._unpacked[path] = known
-        if isinstance(known[1], str):
-            raise BadPair(known[1])
-        return known[1]
+            self._unpacked[path] = kept
+        if isinstance(kept[1], str):
+            raise BadPair(kept[1])
+        return kept[1]
 
     def _make_room(self, size: int) -> None:
         while len(self._unpacked) > 1:

@@ -38,10 +38,10 @@ class NiftiLines:
         numbers = None if self._volume.axis == THIRD else self._slab(top, bottom)
 
         def values(number: int) -> NDArray[Any]:
-            found = self._volume.values(next(self._planes) if numbers is None else numbers[number])
+            plane = self._volume.values(next(self._planes) if numbers is None else numbers[number])
             if top + number == self.size[0] - 1:
                 self._check_end()
-            return found if self._checked is None else self._checked(found)
+            return plane if self._checked is None else self._checked(plane)
 
         return Slices((bottom - top, *self.size[1:]), values, self._name, top)
 

@@ -40,8 +40,8 @@ def find_volumes(path: Path, names: Names) -> tuple[tuple[str, str], Volumes]:
                 _check_channels(path, files, images.values(), templates)
             break
     else:
-        given = " or ".join(f"--image {image} --label {label}" for image, label in chosen)
-        raise InputError(f"{path}: has {len(files)} volumes, and no pairs of the form {given}")
+        forms = " or ".join(f"--image {image} --label {label}" for image, label in chosen)
+        raise InputError(f"{path}: has {len(files)} volumes, and no pairs of the form {forms}")
     problems = [
         Problem(f"no {noun}", "", (mine[key],))
         for noun, mine, others in (("label", images, labels), ("image", labels, images))
@@ -82,12 +82,12 @@ def _matches(template: str, files: Sequence[str]) -> dict[tuple[str, str], str]:
         "".join(re.escape(text) + group for text, group in zip(texts, groups, strict=True)) + r"\.nii(?:\.gz)?",
         re.IGNORECASE | re.DOTALL,
     )
-    found: dict[tuple[str, str], str] = {}
+    paths: dict[tuple[str, str], str] = {}
     for file in files:
         match = pattern.fullmatch(file)
         if match:
             key = match.groupdict().get("split", ALL), match["key"]
-            if key in found:
-                raise InputError(f"{found[key]} and {file}: both are {key[1]} by the template {template}")
-            found[key] = file
-    return found
+            if key in paths:
+                raise InputError(f"{paths[key]} and {file}: both are {key[1]} by the template {template}")
+            paths[key] = file
+    return paths

@@ -180,25 +180,25 @@ def _unpacked(file: BinaryIO, most: int) -> Iterator[bytes]:
 
     Refuse a file that takes longer than its content, such as one of a million empty parts.
     """
-    found, unpacking = 0, zlib_ng.decompressobj(wbits=31)
+    total, unpacking = 0, zlib_ng.decompressobj(wbits=31)
     rest, parts = b"", 1
-    while found < most:
+    while total < most:
         rest = rest or file.read(_PIECE)
         if not rest:
             break
         if unpacking.eof:
             unpacking = zlib_ng.decompressobj(wbits=31)
             parts += 1
-        if file.tell() + parts * _PART > _SLACK + 2 * found:
-            raise BadPair(f"has {file.tell()} bytes in {parts} parts that unpack to {found}; compress it again")
+        if file.tell() + parts * _PART > _SLACK + 2 * total:
+            raise BadPair(f"has {file.tell()} bytes in {parts} parts that unpack to {total}; compress it again")
         try:
-            piece = unpacking.decompress(rest, min(_UNPACKED, most - found))
+            piece = unpacking.decompress(rest, min(_UNPACKED, most - total))
         except zlib_ng.error as error:  # type: ignore[misc]  # its stub calls this class an instance
             raise BadPair(f"is damaged ({error})") from error
         rest = unpacking.unused_data if unpacking.eof else unpacking.unconsumed_tail
-        found += len(piece)
+        total += len(piece)
         yield piece
-    if found < most and not unpacking.eof:
+    if total < most and not unpacking.eof:
         raise BadPair("is cut short")
 
 
@@ -246,8 +246,8 @@ def _grid(head: bytes, sides: tuple[int, int, int]) -> Grid | None:
         spacing = struct.unpack_from(order + "4d", head, 104)
         turned, rows = struct.unpack_from(order + "6d", head, 352), struct.unpack_from(order + "12d", head, 400)
     forms = {"sform": rows if matrix > 0 else (), "qform": _rotation(turned, spacing) if quaternion > 0 else ()}
-    known = tuple((name, rows) for name, rows in forms.items() if usable(rows, 3))
-    return Grid(sides, known) if known else None
+    usable_forms = tuple((name, rows) for name, rows in forms.items() if usable(rows, 3))
+    return Grid(sides, usable_forms) if usable_forms else None
 
 
 def _rotation(turned: Sequence[float], spacing: Sequence[float]) -> GridTransform:

@@ -79,8 +79,8 @@ class NiftiVolumes(NiftiSlices):
             raise LostFile("changed while it was read; build again")
 
         def values(number: int) -> NDArray[Any]:
-            found = volume.values(volume.numbers(number, data))
-            return class_slice(found) if field else found
+            plane = volume.values(volume.numbers(number, data))
+            return class_slice(plane) if field else plane
 
         return Slices(volume.upright, values, path), blake3(data).hexdigest()
 

@@ -40,11 +40,11 @@ class PageLines:
         """Return the next pages. With the last one of all a file that changed is refused."""
 
         def page(number: int) -> bytes | tuple[bytes, ...]:
-            found: bytes | tuple[bytes, ...] = self._volume.slice(top + number)
+            data: bytes | tuple[bytes, ...] = self._volume.slice(top + number)
             if top + number == self.size[0] - 1:
                 for file in self._files:
                     file.check_unchanged()
-            return found
+            return data
 
         return Slices((bottom - top, *self.size[1:]), page, self._volume.name, top)
 
@@ -61,13 +61,13 @@ def volume_of(part: str, files: Sequence[BinaryIO | None], max_pixels: int) -> S
     for name, file in zip(names, files, strict=True):
         with naming(name):
             volumes.append((file, read_pages(file, max_pixels)) if file is not None else None)
-    sizes = {name: each[1].size for name, each in zip(names, volumes, strict=True) if each is not None}
+    sizes = {name: volume[1].size for name, volume in zip(names, volumes, strict=True) if volume is not None}
     first = next(iter(sizes))
     for name, size in sizes.items():
         check_same_size(first, sizes[first], name, size, "file")
 
     def page(number: int) -> bytes | tuple[bytes, ...]:
-        alone = [b"" if each is None else page_alone(each[0], each[1].offsets[number]) for each in volumes]
+        alone = [b"" if volume is None else page_alone(volume[0], volume[1].offsets[number]) for volume in volumes]
         return alone[0] if len(alone) == 1 else tuple(alone)
 
     return Slices(sizes[first], page, part)
