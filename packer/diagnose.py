@@ -59,8 +59,8 @@ class Watched:
 
     def records(self) -> list[Record]:
         """Return the records of all loaders, the slowest first."""
-        found = [record for path in sorted(self.folder.glob("*.json")) for record in _records(path)]
-        return sorted((record for record in found if record.totals.steps), key=lambda record: -record.seconds)
+        records = [record for path in sorted(self.folder.glob("*.json")) for record in _records(path)]
+        return sorted((record for record in records if record.totals.steps), key=lambda record: -record.seconds)
 
 
 def _records(path: Path) -> list[Record]:

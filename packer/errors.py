@@ -82,9 +82,9 @@ class Problem:
 
 def by_cause(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     """Join problems of one kind. Their order is that of the first of each kind."""
-    found: dict[object, list[Problem]] = {}
+    by_kind: dict[object, list[Problem]] = {}
     for problem in problems:
-        found.setdefault((problem.kind or problem.cause, problem.hint, problem.noun, bool(problem.files)), []).append(
+        by_kind.setdefault((problem.kind or problem.cause, problem.hint, problem.noun, bool(problem.files)), []).append(
             problem
         )
     return tuple(
@@ -93,7 +93,7 @@ def by_cause(problems: Iterable[Problem]) -> tuple[Problem, ...]:
             files=tuple(file for problem in same for file in problem.files),
             alike=all(problem.alike and problem.cause == same[0].cause for problem in same),
         )
-        for same in found.values()
+        for same in by_kind.values()
     )
 
 
@@ -188,17 +188,19 @@ class BadFile(BadPair):
         self.number = number
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: str, choices: Iterable[str]) -> str:
     """The end of a message about an unknown word: the nearest known one in any case, or nothing if none is near."""
-    names = {name.casefold(): name for name in known}
+    names = {name.casefold(): name for name in choices}
     near = get_close_matches(word.casefold(), names, n=1)
     return f"; did you mean {names[near[0]]}?" if near else ""
 
 
 def first_of(items: Collection[T], most: int, noun: str = "", show: Callable[[T], str] = str) -> list[str]:
     """The first `most` items as texts. If there are more, a last text counts the rest: `… and 3 more sizes`."""
-    rest = len(items) - most
-    return [*map(show, islice(items, most)), *([f"… and {rest} more {noun}".rstrip()] if rest > 0 else [])]
+    texts, rest = [*map(show, islice(items, most))], len(items) - most
+    if rest > 0:
+        texts.append(f"… and {rest} more {noun}".rstrip())
+    return texts
 
 
 def counted(count: int, noun: str) -> str:

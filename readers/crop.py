@@ -107,12 +107,12 @@ class CropAndFlip:
 
         `sides`: how many a row has, 3 of volumes.
         """
-        known = crop if crop is None or isinstance(crop, CenterCrop) else RandomCrop(crop)
-        if type(known) not in (type(None), CenterCrop, RandomCrop) or (known and len(known.size) != sides):
+        window = crop if crop is None or isinstance(crop, CenterCrop) else RandomCrop(crop)
+        if type(window) not in (type(None), CenterCrop, RandomCrop) or (window and len(window.size) != sides):
             size, rows = ("(D, H, W)", "volumes") if sides == 3 else ("(H, W)", "pictures")
             expected = f"expected {size}, RandomCrop({size}) or CenterCrop({size})"
             raise RequestError(f"crop={crop!r}: the rows are {rows}; {expected}")
-        return cls(known, flip) if known or flip else None
+        return cls(window, flip) if window or flip else None
 
     def windows(self, rows: Numbers, runs: Sequence[Run], sizes: NDArray[Any]) -> BatchWindows:
         """Return the windows of the rows of a batch, whose sides are `sizes`."""

@@ -122,7 +122,7 @@ class SegDataset(Dataset[Any]):
     @property
     def fields(self) -> tuple[Field, ...]:
         """The fields of a sample in order: the name, kind, dtype, shape and more of each, as it is delivered."""
-        return tuple(each.field for each in self._reader.fields)
+        return tuple(delivered.field for delivered in self._reader.fields)
 
     @property
     def label(self) -> str | None:

@@ -77,7 +77,7 @@ def _delivered(stored: Field, form: str) -> Delivered:
     if form == stored.form:
         return Delivered(stored, stored)
     if stored.classes is None or form not in DTYPES[stored.kind]:
-        forms = " or ".join(f'"{known}"' for known in DTYPES.get(stored.kind, (stored.form,)))
+        forms = " or ".join(f'"{possible}"' for possible in DTYPES.get(stored.kind, (stored.form,)))
         raise RequestError(
             f"{stored.name!r} as {form!r}, but this field is of the kind {stored.kind}, delivered as {forms}"
         )

@@ -34,6 +34,6 @@ def fetch_ahead(batches: Batches, coming: Iterator[BatchRows], at_once: int, ran
             f"cache_bytes={budget} is too little: give more, or a smaller batch_size, fewer threads or "
             'shuffle="window"'
         )
-    known = os.environ.get(RANKS, "")
-    share = budget // 2 // (int(known) if known.isdigit() and int(known) else ranks)
+    ranks_text = os.environ.get(RANKS, "")
+    share = budget // 2 // (int(ranks_text) if ranks_text.isdigit() and int(ranks_text) else ranks)
     return Ahead(chain(first, shards), pack.table.bytes, pack.fetch, pack.release, max(needed, share))

@@ -19,12 +19,12 @@ Order = tuple[str, Origin]
 
 def find_key(pack: Pack, key: str, rows: range) -> int:
     """Return the row with this key among rows of the pack that are whole splits or parts."""
-    found = rows_with_key(pack, key, rows)
-    if len(found) == 1:
-        return found[0]
-    if not found:
+    matches = rows_with_key(pack, key, rows)
+    if len(matches) == 1:
+        return matches[0]
+    if not matches:
         raise UnknownKeyError(f"there is no row with the key {_shown(key)}{_near_names(pack, key, rows)}")
-    splits = [split.name for split, _, there in pack.splits() if any(row in there for row in found)]
+    splits = [split.name for split, _, rows_of_split in pack.splits() if any(row in rows_of_split for row in matches)]
     raise UnknownKeyError(f"the key {_shown(key)} is in the splits {', '.join(splits)}: open one of them")
 
 

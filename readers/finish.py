@@ -49,9 +49,9 @@ class Finish:
 
     def _check_fields(self, needed: str, **options: object) -> None:
         """Refuse options for a field that the batches do not have."""
-        given = [name for name, value in options.items() if value is not None]
-        if given and needed not in self.fields:
-            raise RequestError(f"{given[0]}= is for the field {needed!r}, which is not read: fields={self.fields!r}")
+        names = [name for name, value in options.items() if value is not None]
+        if names and needed not in self.fields:
+            raise RequestError(f"{names[0]}= is for the field {needed!r}, which is not read: fields={self.fields!r}")
 
     def __call__(self, *parts: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Return the batch as the user gets it; the same numbers on every device, to rounding."""

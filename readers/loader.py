@@ -78,7 +78,7 @@ class Loader:
         order = self.order
         mix = f", {order.mix}" if isinstance(order, MixedOrder) else ""
         rank = f", rank {order.rank} of {order.world_size}" if order.world_size > 1 else ""
-        fields = ", ".join(_text(each.field) for each in self._batches.reader.fields)
+        fields = ", ".join(_text(delivered.field) for delivered in self._batches.reader.fields)
         return (
             f"Loader({len(self)} batches of {self.batch_size}{mix}, {fields}, shuffle={order.shuffle!r}, "
             f"epoch {order.epoch}{rank})"
@@ -125,12 +125,12 @@ class Loader:
         and rank.
         """
         reader, classes = self._batches.reader, None
-        label = next((each for each in reader.fields if each.field.name == LABEL), None)
+        label = next((delivered for delivered in reader.fields if delivered.field.name == LABEL), None)
         if label is not None and label.expands:
             reader, classes = reader.as_stored(LABEL), label.field.numbers
-        picture = picture_of([each.field for each in reader.fields])
+        picture = picture_of([delivered.field for delivered in reader.fields])
         mean_std = self._mean_std() if normalize is True else normalize or None
-        fields = tuple(each.field.name for each in reader.fields)
+        fields = tuple(delivered.field.name for delivered in reader.fields)
         image = (IMAGE, None) if picture is None else (picture.name, picture.range)
         finish = Finish(dtype, mean_std, channels_last, classes, label_dtype, augment, fields, *image)
         batches = replace(self._batches, reader=reader)

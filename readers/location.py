@@ -115,7 +115,7 @@ class Location:
 
 def _bytes(size: CacheBytes) -> int:
     """Return the number of bytes that "200GB" or "1.5TiB" is."""
-    found = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,6})?) ?([KMGT]i?B|B)?", str(size).strip())
-    if found is None or float(found[1]) == 0:
+    match = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,6})?) ?([KMGT]i?B|B)?", str(size).strip())
+    if match is None or float(match[1]) == 0:
         raise RequestError(f'cache_bytes={size!r}: expected a number of bytes, or a text such as "200GB" or "1.5TiB"')
-    return int(float(found[1]) * UNITS.get(found[2] or "", 1))
+    return int(float(match[1]) * UNITS.get(match[2] or "", 1))

@@ -90,5 +90,5 @@ class MixedEpoch:
             inside = numbers == number
             rows[inside] = replace(self.other, number=epoch + number).at(positions[inside])
         for line, epochs in zip(rows + self.firsts[1], numbers, strict=True):
-            found = zip(*(part.tolist() for part in np.unique(epochs, return_counts=True)), strict=True)
-            yield line, [Run(self.other.seed, epoch + number, length) for number, length in found]
+            lengths = zip(*(part.tolist() for part in np.unique(epochs, return_counts=True)), strict=True)
+            yield line, [Run(self.other.seed, epoch + number, length) for number, length in lengths]

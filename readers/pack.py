@@ -95,32 +95,32 @@ class Pack:
         rows = self._rows_of(split)
         if labelled is None:
             return rows
-        found = self.labelled(rows, labelled)
-        if not found:
+        chosen = self.labelled(rows, labelled)
+        if not chosen:
             what = "has a label" if labelled else "lacks a label"
             raise RequestError(f"{self._name}: labelled={labelled}, but no row {what}")
-        return found
+        return chosen
 
     def labelled(self, rows: range, labelled: bool) -> range:
         """Return those of the rows of a split that have a label, or those that lack it."""
         ends = list(accumulate((part.rows for part in self._parts), initial=0))
-        found = [
+        ranges = [
             range(start, end)
             for part, start, end in zip(self._parts, ends, ends[1:], strict=False)
             if start < end and rows.start <= start and end <= rows.stop and (LABEL in part.fields) == labelled
         ]
-        if any(before.stop != after.start for before, after in pairwise(found)):
+        if any(before.stop != after.start for before, after in pairwise(ranges)):
             raise RequestError(f"{self._name}: labelled={labelled}: these rows do not lie together; name one split")
-        return range(found[0].start, found[-1].stop) if found else range(rows.start, rows.start)
+        return range(ranges[0].start, ranges[-1].stop) if ranges else range(rows.start, rows.start)
 
     def _rows_of(self, split: str | None) -> range:
         splits = self.splits()
         if split == ALL or (split is None and len(splits) == 1):
             return range(self.manifest.rows)
-        for known, _, rows in splits:
-            if known.name == split:
+        for entry, _, rows in splits:
+            if entry.name == split:
                 return rows
-        names = ", ".join(map(repr, dict.fromkeys([*(known.name for known, _, _ in splits), ALL])))
+        names = ", ".join(map(repr, dict.fromkeys([*(entry.name for entry, _, _ in splits), ALL])))
         problem = f"there is no split {split!r}" if split else "has several splits, so name one"
         raise RequestError(f"{self._name}: {problem}: split= one of {names}")
 
@@ -132,21 +132,22 @@ class Pack:
     def select(self, names: Sequence[str] | None) -> tuple[Field, ...]:
         """Return the stored fields with these names, in this order; None means image and label if they are there, else
         all. Shards that are opened from now on read no other columns."""
-        known = tuple(field.name for field in self.manifest.fields)
-        wanted = (BOTH if set(BOTH) <= set(known) else known) if names is None else tuple(names)
-        stored = tuple(name for name in wanted if name != LABELLED.name)
-        if isinstance(names, str) or not stored or len({*wanted}) < len(wanted):
-            raise RequestError(f"fields={names!r}: expected names, each once, such as fields={known[-1:]!r}")
+        stored_names = tuple(field.name for field in self.manifest.fields)
+        usual = BOTH if set(BOTH) <= set(stored_names) else stored_names
+        chosen = usual if names is None else tuple(names)
+        stored = tuple(name for name in chosen if name != LABELLED.name)
+        if isinstance(names, str) or not stored or len({*chosen}) < len(chosen):
+            raise RequestError(f"fields={names!r}: expected names, each once, such as fields={stored_names[-1:]!r}")
         for name in stored:
-            if name not in known:
-                there = ", ".join(map(repr, known))
-                raise RequestError(f"{self._name}: there is no field {name!r}: fields= some of {there}")
+            if name not in stored_names:
+                listed = ", ".join(map(repr, stored_names))
+                raise RequestError(f"{self._name}: there is no field {name!r}: fields= some of {listed}")
         for name in stored:
             if (encoding := self.manifest.field(name).encoding) not in READABLE:
                 problem = f"the field {name!r} is stored as {encoding!r}, which this release cannot read"
                 raise VersionError(f"{self._name}: {problem}; update segpack")
         self._read = stored
-        return tuple(LABELLED if name == LABELLED.name else self.manifest.field(name) for name in wanted)
+        return tuple(LABELLED if name == LABELLED.name else self.manifest.field(name) for name in chosen)
 
     def split_of(self, shard: int) -> Split:
         """Return the split of a shard."""
@@ -211,8 +212,8 @@ class Pack:
         if self.cached is None:
             return True
         first, last = self.table.locate(rows.start)[0], self.table.locate(rows.stop - 1)[0]
-        there = self.cached.stems()
-        return len(there) > last - first and all(self.stem(shard).name in there for shard in range(first, last + 1))
+        stems = self.cached.stems()
+        return len(stems) > last - first and all(self.stem(shard).name in stems for shard in range(first, last + 1))
 
     def shards_of(self, rows: Sequence[int]) -> list[int]:
         """Return the shards with these rows, each once, in the order of the rows."""
@@ -249,8 +250,8 @@ class Pack:
 
     def _open(self, number: int) -> Shard:
         # A bound method would tie pack and shard together, and the files would stay open until Python collects garbage.
-        known = partial(_explained, self.root, self.manifest.generation)
-        explain = known if self.cached is None else self.cached.explained
+        explain_missing = partial(_explained, self.root, self.manifest.generation)
+        explain = explain_missing if self.cached is None else self.cached.explained
         try:
             with damage_at(self.stem(number), ValueError, OverflowError, LookupError):
                 shard = self._opened(number)

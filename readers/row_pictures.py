@@ -108,8 +108,8 @@ class RowPictures:
     def _text(self, fields: Sequence[Field]) -> str:
         names = " over ".join(field.name for field in fields)
         opacity = f", opacity {self.opacity:g}" if len(fields) == 2 else ""
-        found = [field for field in fields if field.kind in (PICTURE, VALUES) and not has_window(field)]
-        numbers = " · from the 1st to the 99th percentile of each row" if found and not self._style.window else ""
+        stretched = [field for field in fields if field.kind in (PICTURE, VALUES) and not has_window(field)]
+        numbers = " · from the 1st to the 99th percentile of each row" if stretched and not self._style.window else ""
         return f"{names}{opacity}{numbers}"
 
     @cached_property
@@ -160,21 +160,23 @@ class RowPictures:
     def at(self, row: int, size: ShownSize) -> Picture:
         """Return a row with its label over it at this height and width."""
         drawn = self.draw(row, size)
-        found = drawn.labelled if drawn.labelled is not None else drawn.picture
-        return np.full((*size, 3), GROUND, np.uint8) if found is None else found
+        picture = drawn.labelled if drawn.labelled is not None else drawn.picture
+        return np.full((*size, 3), GROUND, np.uint8) if picture is None else picture
 
     def legend(self, split: str) -> Legend:
         """Return the legend of the label, with the shares of the classes in this split."""
         if self.over is None or self.palette is None or self.over.classes is None:
             return Legend(is_ramp=self.over is not None and self.over.kind == VALUES)
-        known, names = self.pack.manifest.statistics_of(split)[self.over.name], self.over.classes.names
-        assert isinstance(known, ClassStatistics)
+        statistics, names = self.pack.manifest.statistics_of(split)[self.over.name], self.over.classes.names
+        assert isinstance(statistics, ClassStatistics)
         if self.over.kind == CLASSES:
-            whole = max(1, known.count)
-            return legend_of(names, self.palette, [count / whole for count in known.classes], known.ignored / whole)
-        parts = [part for each in self.pack.manifest.splits if split in (each.name, ALL) for part in each.parts]
+            whole = max(1, statistics.count)
+            return legend_of(
+                names, self.palette, [count / whole for count in statistics.classes], statistics.ignored / whole
+            )
+        parts = [part for entry in self.pack.manifest.splits if split in (entry.name, ALL) for part in entry.parts]
         rows = max(1, sum(part.rows for part in parts if self.over.name in part.fields))
-        legend = legend_of(names, self.palette, [count / rows for count in known.rows], None)
+        legend = legend_of(names, self.palette, [count / rows for count in statistics.rows], None)
         return replace(legend, note=f"the share of the rows in which each occurs{legend.note and f'; {legend.note}'}")
 
     def classes(self, row: int) -> list[LegendLine]:
@@ -184,14 +186,13 @@ class RowPictures:
         if self.over is None or self.over.classes is None or self.palette is None or not opened.has(self.over.name):
             return []
         counts, pixels = _class_pixels(opened, self.over, inside), prod(opened.size(inside))
-        found = sorted(((count, number) for number, count in enumerate(counts) if count), key=lambda each: -each[0])
+        counted = sorted(((count, number) for number, count in enumerate(counts) if count), key=lambda pair: -pair[0])
         names = self.over.classes.names
-        entries = [LegendLine(names[number], self.palette[number], percent(count / pixels)) for count, number in found]
+        lines = [LegendLine(names[number], self.palette[number], percent(count / pixels)) for count, number in counted]
         ignored = pixels - sum(counts) if self.over.kind == CLASSES else 0
-        return [
-            *entries,
-            *[LegendLine("ignored", self.palette.ignored, percent(ignored / pixels), True)] * (ignored > 0),
-        ]
+        if ignored > 0:
+            lines.append(LegendLine("ignored", self.palette.ignored, percent(ignored / pixels), True))
+        return lines
 
     def _drawn(self, field: Field | None, row: int, size: ShownSize) -> Drawing | None:
         shard, inside = self.pack.table.locate(row)
@@ -209,7 +210,7 @@ def _class_pixels(shard: Shard, field: Field, row: int) -> list[int]:
     if not is_large(shard, field, row):
         return class_pixels(field, shard.pixels(field, row))
     counts = [class_pixels(field, lines) for _, lines in strips(shard, field, row)]
-    return [sum(each) for each in zip(*counts, strict=True)]
+    return [sum(plane_counts) for plane_counts in zip(*counts, strict=True)]
 
 
 def as_image(picture: Picture) -> Image:
@@ -226,13 +227,13 @@ def numbers_of(field: Field | None, classes: Sequence[str | int]) -> frozenset[i
     if isinstance(classes, str):
         raise RequestError(f"classes={classes!r}: expected a list of names or numbers, such as [{classes!r}]")
     numbers = range(len(field.classes))
-    known: dict[str | int, int] = {str(number): number for number in numbers}
-    known |= {number: number for number in numbers}
-    known |= {name: number for number, name in enumerate(field.classes.names)}
-    for each in classes:
-        if each not in known:
-            raise RequestError(f"classes={list(classes)!r}: {each!r} is neither the name nor the number of a class")
-    return frozenset(known[each] for each in classes)
+    number_of: dict[str | int, int] = {str(number): number for number in numbers}
+    number_of |= {number: number for number in numbers}
+    number_of |= {name: number for number, name in enumerate(field.classes.names)}
+    for name in classes:
+        if name not in number_of:
+            raise RequestError(f"classes={list(classes)!r}: {name!r} is neither the name nor the number of a class")
+    return frozenset(number_of[name] for name in classes)
 
 
 def _label(fields: Sequence[Field]) -> Field | None:

@@ -60,7 +60,7 @@ class RowReader:
 
     def as_stored(self, name: str) -> RowReader:
         """Return a reader of the same fields, this one as it is stored."""
-        fields = [each.as_stored() if each.field.name == name else each for each in self.fields]
+        fields = [delivered.as_stored() if delivered.field.name == name else delivered for delivered in self.fields]
         return RowReader(self.pack, fields)
 
     def read(self, rows: Sequence[int], lease: Lease, windows: BatchWindows | None = None) -> Arrays:
@@ -120,10 +120,10 @@ class RowReader:
 
     def _in_parts(self, shard: Shard, windows: BatchWindows | None) -> tuple[list[Field], list[Field]]:
         """Return the fields of a shard of which whole rows are read, and those of which only parts are."""
-        there = [field for field in self._stored if shard.has(field.name)]
+        present = [field for field in self._stored if shard.has(field.name)]
         are_cut = windows is not None and windows.size is not None
-        cut = [field for field in there if field.is_read_in_parts and are_cut]
-        return [field for field in there if field not in cut], cut
+        cut = [field for field in present if field.is_read_in_parts and are_cut]
+        return [field for field in present if field not in cut], cut
 
     def _groups(self, rows: Sequence[int]) -> list[ShardRows]:
         """Return the rows by shard, all of them open."""

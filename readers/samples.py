@@ -28,7 +28,7 @@ class SampleReader:
     def __init__(self, reader: RowReader) -> None:
         self._reader = reader
         self._memory = BatchMemory(IDLE)
-        names = tuple(each.field.name for each in reader.fields)
+        names = tuple(delivered.field.name for delivered in reader.fields)
         self._kind: type[Sample | PlainSample] = Sample if names == (IMAGE, LABEL) else PlainSample
 
     def one(self, row: int, windows: BatchWindows | None = None) -> AnySample:
@@ -65,5 +65,5 @@ class SampleReader:
         """Return what a transform makes of a sample. Crops need to know what each field is padded with."""
         if isinstance(transform, CenterCrop):
             CropAndFlip.of(transform, False, self._reader.sides)
-            return transform(*sample, fills=[each.fill for each in self._reader.fields])
+            return transform(*sample, fills=[delivered.fill for delivered in self._reader.fields])
         return transform(*sample)

@@ -95,9 +95,9 @@ def copies(parent: Path) -> list[Path]:
 
 def staged_copy(manifest: Manifest, digests: bool) -> Pack | None:
     """Open the first copy of this generation."""
-    found = [copy for folder in folders() for copy in copies(folder)]
-    text = manifest.to_text().encode() if found else b""
-    opened = (_opened(copy, manifest, text, digests) for copy in found)
+    paths = [copy for folder in folders() for copy in copies(folder)]
+    text = manifest.to_text().encode() if paths else b""
+    opened = (_opened(copy, manifest, text, digests) for copy in paths)
     return next((pack for pack in opened if pack is not None), None)
 
 

@@ -45,25 +45,25 @@ def picture_of(fields: Sequence[Field]) -> Field | None:
     return pictures.get(IMAGE) or next(iter(pictures.values()), None)
 
 
-def mean_and_deviation(fields: Sequence[Field], known: Statistics) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def mean_and_deviation(fields: Sequence[Field], statistics: Statistics) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return mean and deviation of each band of the picture; nothing for a pack without pictures."""
     picture = picture_of(fields)
     if picture is None:
         return (), ()
-    return mean(picture, known[picture.name]), deviation(picture, known[picture.name])
+    return mean(picture, statistics[picture.name]), deviation(picture, statistics[picture.name])
 
 
-def mean(field: Field, known: FieldStatistics) -> tuple[float, ...]:
+def mean(field: Field, statistics: FieldStatistics) -> tuple[float, ...]:
     """Return the mean of each band, of numbers from 0 to 1 if the field has a range, else of numbers as stored."""
-    sums = _sums(field, known)
+    sums = _sums(field, statistics)
     low, high = _range(field)
     unit, count = _unit(field), max(1, sums.numbers)
     return tuple(float((Fraction(total, count) * unit - low) / (high - low)) for total in sums.sums)
 
 
-def deviation(field: Field, known: FieldStatistics) -> tuple[float, ...]:
+def deviation(field: Field, statistics: FieldStatistics) -> tuple[float, ...]:
     """Return the standard deviation of each band, of the same numbers as `mean`."""
-    sums = _sums(field, known)
+    sums = _sums(field, statistics)
     low, high = _range(field)
     scale, count = _unit(field) / (high - low), max(1, sums.numbers)
     return tuple(
@@ -72,10 +72,10 @@ def deviation(field: Field, known: FieldStatistics) -> tuple[float, ...]:
     )
 
 
-def _sums(field: Field, known: FieldStatistics) -> PictureStatistics | ValueStatistics:
-    if not isinstance(known, (PictureStatistics, ValueStatistics)):
+def _sums(field: Field, statistics: FieldStatistics) -> PictureStatistics | ValueStatistics:
+    if not isinstance(statistics, (PictureStatistics, ValueStatistics)):
         raise RequestError(f"the field {field.name!r} is of the kind {field.kind}, which has no mean")
-    return known
+    return statistics
 
 
 def _range(field: Field) -> tuple[Fraction, Fraction]:

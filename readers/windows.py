@@ -27,10 +27,10 @@ CopyPixels = Callable[[NDArray[Any], NDArray[Any]], object]
 """`copy(out, pixels)` writes pixels into an array: as they are, or converted to the other form of label."""
 
 
-def whole_numbers(given: Any) -> tuple[int, ...]:
+def whole_numbers(numbers: Any) -> tuple[int, ...]:
     """Return starts or sides as a user gave them; none of what is not a sequence of whole numbers."""
     try:
-        return tuple(map(operator.index, given))
+        return tuple(map(operator.index, numbers))
     except TypeError:
         return ()
 

@@ -123,7 +123,7 @@ def test_a_damaged_pack_is_named(source: Path, tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (("--from", "{source}", "{source}"), "is the pack that the rows come from; name another folder"),
-        (("--from", "{source}", "{source}/part"), "one lies in the other; name another"),
+        (("--from", "{source}", "{source}/part"), "one is inside the other; name another"),
         (("{source}", "{out}"), "is a pack; to pack its rows again: packer build --from"),
         (("--from", "{source}", "{raw}", "{out}"), "stands for RAW, so name OUT alone"),
         (("--from", "{out}", "{source}"), "there is no such pack, container or folder"),

@@ -168,9 +168,9 @@ def test_images_that_are_the_same_are_found_and_only_their_keys_are_read(shards:
     assert hashes.hashes.dtype == HASH
     found = find_mistakes(hashes, [])
     assert found == find_mistakes(alone, [])
-    groups = [each.pairs for each in found.found if each.kind in ("leakage", "duplicates")]
+    groups = [each.pairs for each in found.items if each.kind in ("leakage", "duplicates")]
     assert groups == slow_groups(every)
     flat = [image.name for image in every if image.hash.endswith(FLAT)]
     assert [each.name for each in found.of("one-colour")] == flat
-    named = {name for each in found.found for name in each.pairs}
+    named = {name for each in found.items for name in each.pairs}
     assert asked == [number for number, shard in enumerate(images) if named & {image.name for image in shard}]

@@ -280,7 +280,7 @@ def objects(folder: Path) -> str:
 
 def fortran(folder: Path) -> str:
     np.save(folder / "labels.npy", np.asfortranarray(LABELS))
-    return "is in Fortran order, where no row lies in one piece"
+    return "is in Fortran order, where no row is in one piece"
 
 
 def cut(folder: Path) -> str:
@@ -387,14 +387,14 @@ def linked_group(file: h5py.File, folder: Path) -> str:
 def external_storage(file: h5py.File, folder: Path) -> str:
     (folder / "secret").write_bytes(LABELS.tobytes())
     file.create_dataset("labels", LABELS.shape, "u1", external=[(str(folder / "secret"), 0, LABELS.size)])
-    return "lies in other files, which are not opened"
+    return "is stored in other files, which are not opened"
 
 
 def virtual(file: h5py.File, folder: Path) -> str:
     layout = h5py.VirtualLayout(LABELS.shape, "u1")
     layout[:] = h5py.VirtualSource("other.h5", "labels", LABELS.shape)
     file.create_virtual_dataset("labels", layout)
-    return "lies in other files, which are not opened"
+    return "is stored in other files, which are not opened"
 
 
 def group(file: h5py.File, folder: Path) -> str:

@@ -460,7 +460,7 @@ def test_a_cache_that_is_deleted_in_mid_epoch_is_named(remote: Remote, tmp_path:
         list(batches)
     with pytest.raises(ReadError, match=r"cannot be used|was deleted|deletes files of the cache"):
         list(dataset.loader(2))
-    with pytest.raises(DamagedError, match="is missing; somebody deletes files of the cache"):
+    with pytest.raises(DamagedError, match="is missing; another process deletes files of the cache"):
         shard.pixels(dataset._pack.fields[1], 0)
 
 

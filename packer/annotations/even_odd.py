@@ -48,7 +48,10 @@ class EvenOddPolygon:
             edges[first, :2], edges[first + 1 : last, :2], edges[first:last, 2:] = ring[-1], ring[:-1], ring
             first = last
         inside = np.zeros((bottom - top, right - left), np.uint8)
-        (_by_numpy if KERNEL is None else _by_kernel)(edges, inside, top, left)
+        if KERNEL is None:
+            _by_numpy(edges, inside, top, left)
+        else:
+            _by_kernel(edges, inside, top, left)
         return Mask(top, left, inside.view(np.bool_))
 
 

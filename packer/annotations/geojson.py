@@ -110,7 +110,9 @@ def _epsg(system: Any) -> int | None:
     if not isinstance(name, str):
         return None
     match = _EPSG.search(name)
-    return int(match[1]) if match else DEGREES if name.endswith("CRS84") else None
+    if match:
+        return int(match[1])
+    return DEGREES if name.endswith("CRS84") else None
 
 
 def _category(properties: Any, default: str) -> str:

@@ -12,7 +12,8 @@ from PIL import Image, ImageDraw
 
 def drawn(height: int, width: int, draw: Callable[[ImageDraw.ImageDraw], None]) -> NDArray[np.bool_]:
     """Return the pixels that are drawn on an empty picture with numbers that are not 0."""
-    return (_on_array if _shares_memory() else _on_picture)(height, width, draw).view(np.bool_)
+    pixels = _on_array(height, width, draw) if _shares_memory() else _on_picture(height, width, draw)
+    return pixels.view(np.bool_)
 
 
 def _on_array(height: int, width: int, draw: Callable[[ImageDraw.ImageDraw], None]) -> NDArray[np.uint8]:

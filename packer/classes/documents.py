@@ -55,9 +55,9 @@ def parse_json(path: Path, text: str) -> Any:
         raise SettingsError(f"{path}: is not valid JSON ({error})") from error
 
 
-def unknown_key(key: str, known: list[str]) -> str:
+def unknown_key(key: str, keys: list[str]) -> str:
     """Return the second half of a message about an unknown key, with the nearest known key."""
-    return "is not known" + (did_you_mean(key, known) or f"; known are {', '.join(known)}")
+    return "is not known" + (did_you_mean(key, keys) or f"; known are {', '.join(keys)}")
 
 
 def describe(value: object) -> str:

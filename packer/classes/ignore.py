@@ -31,8 +31,8 @@ def with_ignored(table: ClassTable, ignore: Sequence[str], where: str = "--ignor
         elif (colour := parse_colour(text)) is not None:
             table = _without(table, colours=(colour,))
         else:
-            known = ", ".join(first_of(table.names, 20))
-            wrong = f"is not a class ({known}), a value or a colour such as #000000"
+            names = ", ".join(first_of(table.names, 20))
+            wrong = f"is not a class ({names}), a value or a colour such as #000000"
             raise UsageError(f"{where} {text}: {wrong}{did_you_mean(text, table.names)}")
     if not table.classes:
         raise UsageError(f"{where} leaves no class")

@@ -86,8 +86,10 @@ class Commands(click.Group):
             formatter.write_dl([(name, short_help) for name, (_, short_help) in COMMANDS.items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        found = [(name, short_help) for name, (_, short_help) in COMMANDS.items() if name.startswith(incomplete)]
-        commands = [CompletionItem(name, help=short_help) for name, short_help in found]
+        commands_found = [
+            (name, short_help) for name, (_, short_help) in COMMANDS.items() if name.startswith(incomplete)
+        ]
+        commands = [CompletionItem(name, help=short_help) for name, short_help in commands_found]
         return commands + click.Command.shell_complete(self, ctx, incomplete)
 
     def resolve_command(
@@ -154,8 +156,8 @@ def _left_behind(ctx: click.Context) -> str:
 
 def _published_before(ctx: click.Context, error: Exception) -> str:
     """Return a remark if the command failed after it had published, unless the error says so itself."""
-    known = not LOG.published or "was published" in str(error)
-    return "" if known or ctx.invoked_subcommand not in PUBLISHING else "; everything was published before"
+    is_clear = not LOG.published or "was published" in str(error)
+    return "" if is_clear or ctx.invoked_subcommand not in PUBLISHING else "; everything was published before"
 
 
 @version_option

@@ -105,8 +105,8 @@ def _show_plan(settings: Settings) -> None:
         from packer.plan.request import Request
         from readers.stores.open_store import is_url
     request = Request.from_settings(settings)
-    with reusable(str(settings["out"]), request) as wanted:
-        plan = make_plan(wanted)
+    with reusable(str(settings["out"]), request) as planned:
+        plan = make_plan(planned)
     show(json.dumps(plan_json(plan), indent=1) if settings["json"] else plan_text(plan, not is_url(settings["out"])))
 
 

@@ -70,11 +70,13 @@ def plan_text(plan: Plan, on_disk: bool = True) -> str:
     ]
     templates = " ".join(f"--{rule.name} '{rule.template}'" for rule in recipe.rules if rule.template)
     sizes = [f"{size} ({count})" for size, count in facts["sizes"].items()]
-    lines = [
-        f"layout    {facts['layout']}",
-        *([f"          {templates}"] if templates else []),
-        "pairs     " + ", ".join(f"{split} {count}" for split, count in facts["pairs"].items()),
-        *([f"unlabelled {facts['unlabelled']}"] if facts["unlabelled"] else []),
+    lines = [f"layout    {facts['layout']}"]
+    if templates:
+        lines.append(f"          {templates}")
+    lines.append("pairs     " + ", ".join(f"{split} {count}" for split, count in facts["pairs"].items()))
+    if facts["unlabelled"]:
+        lines.append(f"unlabelled {facts['unlabelled']}")
+    lines += [
         f"rejects   {len(plan.rejects)}",
         *(f"          {problem}" for problem in plan.problems),
         f"missing   {len(plan.found.missing)}",
@@ -84,9 +86,10 @@ def plan_text(plan: Plan, on_disk: bool = True) -> str:
         f"classes   {len(facts['classes'])}: " + ", ".join(first_of(facts["classes"], MOST_NAMED)),
         f"shards    {facts['shards']}, of which {facts['reused_shards']} exist already",
         _rows_line(plan),
-        *([_free_line(plan)] if on_disk else []),
-        *_encodings(facts, dict(plan.asked), on_disk),
     ]
+    if on_disk:
+        lines.append(_free_line(plan))
+    lines += _encodings(facts, dict(plan.asked), on_disk)
     return join_lines([*lines, *plan_notes(plan), *size_notes(plan)])
 
 
@@ -98,12 +101,12 @@ def _encodings(facts: dict[str, Any], asked: dict[str, str], on_disk: bool) -> l
     """Return a table of the bytes with several encodings, and where they fit."""
     if not facts["encodings"]:
         return []
-    table = [["", "", "in memory", *(["on the disk"] if on_disk else [])]]
+    table = [["", "", "in memory", "on the disk"] if on_disk else ["", "", "in memory"]]
     for size in facts["encodings"]:
         names = ", ".join(f"{name}={encoding}" for name, encoding in size["fields"].items() if encoding != RAW) or RAW
         error = f"± {math.ceil(1000 * size['error']) / 10} %" if size["error"] else ""
         fits = ["fits" if size[where] else "does not fit" for where in ("fits_memory", "fits_disk")]
-        words = names + ", as asked" * (size["fields"] == asked)
+        words = f"{names}, as asked" if size["fields"] == asked else names
         table.append([words, f"{bytes_text(size['bytes'])} {error}".strip(), *fits[: 1 + on_disk]])
     memory = f"memory    {bytes_text(facts['free_memory'])} for a pack, next to a training"
     return [memory, *(f"{'' if number else 'encodings':10}{line}" for number, line in enumerate(text_table(table)))]

@@ -43,6 +43,6 @@ def card_command(
         output = out.absolute().with_name(f"{out.absolute().name}-card") / CARD
     if output.suffix.lower() != ".md":
         raise UsageError(f"--output {output}: expected a name that ends with .md")
-    known = name or out.absolute().name
-    about = About(known, description or f"{known}, packed by segpack for training.", licence, url)
+    title = name or out.absolute().name
+    about = About(title, description or f"{title}, packed by segpack for training.", licence, url)
     show(join_lines(map(str, write_card(out, output, about, files=files, seed=seed))), err=True)

@@ -40,14 +40,14 @@ class ConfiguredCommand(click.Command):
         )
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        given, _, _ = self.make_parser(ctx).parse_args(args=list(args))
+        parsed, _, _ = self.make_parser(ctx).parse_args(args=list(args))
         help_option = self.get_help_option(ctx)
-        if not ctx.resilient_parsing and not (help_option and given.get(str(help_option.name))):
-            named = {**from_environment(os.environ), **_arguments(_settings(given))}
+        if not ctx.resilient_parsing and not (help_option and parsed.get(str(help_option.name))):
+            named = {**from_environment(os.environ), **_arguments(_settings(parsed))}
             STDOUT.json = bool(named.get("json"))
             settings = _in_order(effective(named))
             STDOUT.json = bool(settings["json"])
-            if given.get(_parameter(PRINT)):
+            if parsed.get(_parameter(PRINT)):
                 show(to_toml(portable(settings)), nl=False)
                 ctx.exit()
             ctx.meta[SETTINGS] = settings
@@ -59,17 +59,21 @@ class ConfiguredCommand(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options by group, after those of this command alone."""
         records = {param.name: param.get_help_record(ctx) for param in self.get_params(ctx)}
-        known = {_parameter(option.name) for group in GROUPS.values() for option in group}
+        grouped = {_parameter(option.name) for group in GROUPS.values() for option in group}
         own = [
             records[param.name]
             for param in self.get_params(ctx)
-            if isinstance(param, click.Option) and param.name not in (*known, _parameter(PRINT)) and not _is_help(param)
+            if isinstance(param, click.Option)
+            and param.name not in (*grouped, _parameter(PRINT))
+            and not _is_help(param)
         ]
         if own:
             with formatter.section("Plans"):
                 formatter.write_dl([record for record in own if record])
         for title, group in GROUPS.items():
-            names = [option.name for option in group] + [PRINT] * (group is CONFIGURATION)
+            names = [option.name for option in group]
+            if group is CONFIGURATION:
+                names.append(PRINT)
             with formatter.section(title):
                 formatter.write_dl([record for name in names if (record := records[_parameter(name)])])
 
@@ -143,13 +147,13 @@ def _in_order(settings: Settings) -> Settings:
     return {**settings, "raw": url_of(raw) or str(raw), "out": str(out)}
 
 
-def _arguments(given: Settings) -> Settings:
+def _arguments(settings: Settings) -> Settings:
     """The settings on the command line; with --from the only argument is OUT."""
-    if "from" not in given or "raw" not in given:
-        return given
-    if "out" in given:
-        raise UsageError(f"--from {given['from']}: stands for RAW, so name OUT alone")
-    return {"out" if name == "raw" else name: setting for name, setting in given.items()}
+    if "from" not in settings or "raw" not in settings:
+        return settings
+    if "out" in settings:
+        raise UsageError(f"--from {settings['from']}: stands for RAW, so name OUT alone")
+    return {"out" if name == "raw" else name: setting for name, setting in settings.items()}
 
 
 def _parameter(name: str) -> str:
@@ -157,12 +161,12 @@ def _parameter(name: str) -> str:
     return name.replace("-", "_")
 
 
-def _settings(given: dict[str, Any]) -> Settings:
+def _settings(parameters: dict[str, Any]) -> Settings:
     """The settings on the command line."""
     names = {_parameter(option.name): option.name for option in (*CONFIGURATION, *OPTIONS.values())}
     return {
         names[name]: list(value) if isinstance(value, (list, tuple)) else value
-        for name, value in given.items()
+        for name, value in parameters.items()
         if name in names and isinstance(value, _GIVEN)
     }
 

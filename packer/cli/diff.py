@@ -45,23 +45,26 @@ def diff_command(ctx: click.Context, raw: Path, out: Path | str, config: Path | 
         from packer.packs.diff import diff_pack
     if isinstance(out, Path):
         raw, out = raw_and_out(raw, out)
-    found = diff_pack(out, raw, config=config)
+    difference = diff_pack(out, raw, config=config)
     if as_json:
-        show(json.dumps(found.to_json(), indent=1, ensure_ascii=False))
+        show(json.dumps(difference.to_json(), indent=1, ensure_ascii=False))
     else:
-        show_page(_text(found))
-    if not found.is_empty:
+        show_page(_text(difference))
+    if not difference.is_empty:
         ctx.exit(DIFFERENT)
 
 
-def _text(found: Difference) -> Iterator[str]:
-    if found.is_empty:
-        count = found.reused_shards
+def _text(difference: Difference) -> Iterator[str]:
+    if difference.is_empty:
+        count = difference.reused_shards
         yield f"up to date: {'its only shard is' if count == 1 else f'all {count} shards are'} unchanged"
         return
-    changed = [f"{name}: {', '.join(fields)}" if (fields := found.fields.get(name)) else name for name in found.changed]
-    for change, names in (("added", found.added), ("changed", changed), ("removed", found.removed)):
+    changed = [
+        f"{name}: {', '.join(fields)}" if (fields := difference.fields.get(name)) else name
+        for name in difference.changed
+    ]
+    for change, names in (("added", difference.added), ("changed", changed), ("removed", difference.removed)):
         yield from (f"{change:<10}{name}" for name in first_of(names, MOST_NAMED))
-    yield from (f"recipe    {key}: {before!r} becomes {now!r}" for key, before, now in found.recipe)
-    built, kept, dropped = found.rebuilt_shards, found.reused_shards, found.dropped_shards
+    yield from (f"recipe    {key}: {before!r} becomes {now!r}" for key, before, now in difference.recipe)
+    built, kept, dropped = difference.rebuilt_shards, difference.reused_shards, difference.dropped_shards
     yield f"shards    {built} to build, {kept} unchanged, {dropped} dropped"

@@ -67,18 +67,19 @@ def _field_cells(field: Field) -> list[str]:
     return [field.name, field.kind, field.form, field.dtype, shape_text(field.shape), ", ".join(notes)]
 
 
-def _class_lines(field: Field, known: FieldStatistics) -> Iterator[str]:
+def _class_lines(field: Field, statistics: FieldStatistics) -> Iterator[str]:
     """The classes of a field. Those of `classes` share its pixels; others overlap, so their rows are counted."""
-    if field.classes is None or not isinstance(known, ClassStatistics):
+    if field.classes is None or not isinstance(statistics, ClassStatistics):
         return
     alone = field.kind == CLASSES
     what = f"share of the {field.name} pixels" if alone else f"rows of {field.name} in which each occurs"
     yield f"classes     {len(field.classes)}, {what}"
     for number, entry in enumerate(field.classes.classes):
-        count = _share(known.classes[number], known.count) if alone else f"{known.rows[number]:>9}"
+        count = _share(statistics.classes[number], statistics.count) if alone else f"{statistics.rows[number]:>9}"
         yield f"  {number:<4}{_swatch(entry.colour)} {count}  {entry.name}"
     if alone:
-        yield f"  {'':<12} {_share(known.ignored, known.count)}  (ignored; index {field.classes.ignore_index})"
+        share = _share(statistics.ignored, statistics.count)
+        yield f"  {'':<12} {share}  (ignored; index {field.classes.ignore_index})"
 
 
 def _recipe_lines(key: str, value: object) -> Iterator[str]:
@@ -88,8 +89,8 @@ def _recipe_lines(key: str, value: object) -> Iterator[str]:
         yield f"  {key:<16}{_value_text(key, value)}"
         return
     for rule in rules:
-        options = {**{key: each for key, each in rule.items() if not isinstance(each, dict)}, **_options(rule)}
-        words = [f"{name} {each}" for name, each in options.items() if each not in (None, "")]
+        options = {**{key: value for key, value in rule.items() if not isinstance(value, dict)}, **_options(rule)}
+        words = [f"{name} {option_value}" for name, option_value in options.items() if option_value not in (None, "")]
         yield f"  {rule['field'].get('name')!s:<16}{', '.join(words)}"
 
 

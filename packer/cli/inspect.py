@@ -59,7 +59,7 @@ def inspect_command(out: Path, key: str | None, split: str | None, lists_keys: b
         show(json.dumps(list(map(_json, rows)), indent=1, ensure_ascii=False))
     else:
         for number, row in enumerate(rows):
-            show_page([*[""] * (number > 0), *_lines(row)])
+            show_page(["", *_lines(row)] if number else _lines(row))
     damaged = [field.field.name for row in rows for field in row.fields if not field.whole]
     if damaged:
         raise DamagedError(f"{out}: {key!r}: {', '.join(damaged)}: damaged; find out what else is: packer verify {out}")
@@ -115,12 +115,12 @@ def _field_lines(field: FieldOfRow) -> Iterator[str]:
 
 
 def _class_lines(field: FieldOfRow) -> Iterator[str]:
-    known = field.statistics
-    if not isinstance(known, ClassStatistics):
+    statistics = field.statistics
+    if not isinstance(statistics, ClassStatistics):
         return
     pixels = max(1, math.prod(field.shape[-len(field.field.sides) :]))
     cells = [[name, f"{count:,}", f"{100 * count / pixels:.3f} %"] for name, count in field.classes]
-    if known.ignored:
-        cells.append(["(in no class)", f"{known.ignored:,}", f"{100 * known.ignored / pixels:.3f} %"])
+    if statistics.ignored:
+        cells.append(["(in no class)", f"{statistics.ignored:,}", f"{100 * statistics.ignored / pixels:.3f} %"])
     lines = list(text_table([["class", "pixels", "share"], *cells])) if cells else []
     yield from first_of(lines, MOST_CLASSES, "classes")

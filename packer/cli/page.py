@@ -52,9 +52,9 @@ def painter(colours: str) -> Paint:
     with loading():
         from readers.pictures.blocks import swatch
 
-    def colour(found: re.Match[str]) -> str:
-        red, green, blue = bytes.fromhex(found[1])
-        return f"{swatch((red, green, blue), colours == MANY)} {found[0]}"
+    def colour(match: re.Match[str]) -> str:
+        red, green, blue = bytes.fromhex(match[1])
+        return f"{swatch((red, green, blue), colours == MANY)} {match[0]}"
 
     def paint(line: str) -> str:
         name = NAME.match(line)

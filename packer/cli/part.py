@@ -34,7 +34,7 @@ class BuildCommand(ConfiguredCommand):
         try:
             return part_command.make_context(info_name, args, parent, **extra)
         except click.NoSuchOption as error:
-            if any(error.option_name in each.opts for each in self.params):
+            if any(error.option_name in param.opts for param in self.params):
                 raise UsageError(f"{error.option_name}: the plan has it; make a new plan with packer plan") from None
             raise
 
@@ -105,9 +105,9 @@ def _json(summary: PartSummary) -> dict[str, Any]:
 
 
 def _text(summary: PartSummary, out: Path | str) -> str:
-    there, rate = summary.shards - summary.built, summary.rows / max(summary.seconds, 1e-9)
+    present, rate = summary.shards - summary.built, summary.rows / max(summary.seconds, 1e-9)
     return (
-        f"{out}: part {summary.part}, {counted(summary.built, 'shard')} built, {there} were there, "
+        f"{out}: part {summary.part}, {counted(summary.built, 'shard')} built, {present} were there, "
         f"{counted(summary.rows, 'row')}, {bytes_text(summary.bytes)}, "
         f"{len(summary.rejects)} bad pairs, {summary.seconds:.1f} s ({rate:.0f} rows/s)"
     )

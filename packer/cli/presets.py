@@ -11,7 +11,9 @@ from packer.config.preset import find_preset, preset_classes, presets
 
 def preset_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the presets that begin with `incomplete`, for the completion of a shell."""
-    return [CompletionItem(each.name, help=each.about) for each in presets() if each.name.startswith(incomplete)]
+    return [
+        CompletionItem(preset.name, help=preset.about) for preset in presets() if preset.name.startswith(incomplete)
+    ]
 
 
 @click.group("presets", invoke_without_command=True)

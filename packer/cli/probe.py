@@ -52,15 +52,15 @@ def probe_command(raw: str, as_json: bool, write: Path | None, **options: Any) -
         from packer.cli.probe_text import probe_json, probe_text, probe_toml
         from packer.probe.probe import probe_folder
         from packer.probe.volumes import NIFTI
-    found = probe_folder(raw, **options)
+    result = probe_folder(raw, **options)
     if as_json:
-        show(json.dumps(probe_json(found), indent=1, ensure_ascii=False))
+        show(json.dumps(probe_json(result), indent=1, ensure_ascii=False))
     else:
-        show_page(probe_text(raw, found))
-    if found.pairing is None and found.annotated is None:
-        raise InputError(found.why_not or f"{raw}: no image and label form a pair")
+        show_page(probe_text(raw, result))
+    if result.pairing is None and result.annotated is None:
+        raise InputError(result.why_not or f"{raw}: no image and label form a pair")
     if write is not None:
-        write_atomic(write, probe_toml(found))
-        first = f"decide what it asks ({counted(len(found.doubts), 'line')}), then " if found.doubts else ""
-        option = "--from " if found.pairing is not None and found.pairing.layout == NIFTI else ""
+        write_atomic(write, probe_toml(result))
+        first = f"decide what it asks ({counted(len(result.doubts), 'line')}), then " if result.doubts else ""
+        option = "--from " if result.pairing is not None and result.pairing.layout == NIFTI else ""
         show(f"wrote {write}; next: {first}packer build --config {write} {option}{raw} out/", err=True)

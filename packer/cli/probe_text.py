@@ -19,43 +19,43 @@ from readers.contract.tiles import size_text
 MOST_NAMED = 10
 
 
-def probe_toml(found: ProbeResult) -> str:
+def probe_toml(result: ProbeResult) -> str:
     """The proposed configuration, with open questions as comments at its top."""
-    comments = ["# Proposed by packer probe.", *(f"# To decide: {doubt}" for doubt in found.doubts)]
-    return "\n".join(comments) + "\n" + to_toml(found.settings)
+    comments = ["# Proposed by packer probe.", *(f"# To decide: {doubt}" for doubt in result.doubts)]
+    return "\n".join(comments) + "\n" + to_toml(result.settings)
 
 
-def probe_text(raw: str, found: ProbeResult) -> Iterator[str]:
+def probe_text(raw: str, result: ProbeResult) -> Iterator[str]:
     """The result as lines of text."""
-    yield f"folder    {raw}: {counted(found.files, 'file')}"
-    if found.pairing is not None:
-        yield from _pairs_lines(found)
-    if found.annotated is not None:
-        yield from _annotated_lines(found.annotated)
-        yield from _proposal_lines(found, found.annotated.classes)
+    yield f"folder    {raw}: {counted(result.files, 'file')}"
+    if result.pairing is not None:
+        yield from _pairs_lines(result)
+    if result.annotated is not None:
+        yield from _annotated_lines(result.annotated)
+        yield from _proposal_lines(result, result.annotated.classes)
     yield from (
         f"perhaps   --image '{proposal.image}' --label '{proposal.label}'  "
         f"({counted(proposal.pairs, 'pair')}, {proposal.unmatched} without partner)"
-        for proposal in (found.proposals if found.pairing is None else ())
+        for proposal in (result.proposals if result.pairing is None else ())
     )
-    if found.survey is None or found.reading is None:
+    if result.survey is None or result.reading is None:
         return
-    yield from _survey_lines(found.survey)
-    yield f"reading   {'; '.join(found.reading.why) or 'unknown'}"
+    yield from _survey_lines(result.survey)
+    yield f"reading   {'; '.join(result.reading.why) or 'unknown'}"
     yield from (
         f"preset    {preset.name} knows {100 * preset.share:.2f} % of the label pixels"
         + (f", and its templates find {counted(preset.pairs, 'pair')}" if preset.pairs else ", all in its colours")
-        for preset in found.presets
+        for preset in result.presets
     )
-    yield from (f"field     --field '{field.text}'  ({counted(len(field.files), 'file')})" for field in found.further)
-    yield from (f"odd       {line}" for line in _odd(found))
-    yield from _proposal_lines(found, () if found.reading.classes is None else found.reading.classes.names)
+    yield from (f"field     --field '{field.text}'  ({counted(len(field.files), 'file')})" for field in result.further)
+    yield from (f"odd       {line}" for line in _odd(result))
+    yield from _proposal_lines(result, () if result.reading.classes is None else result.reading.classes.names)
 
 
-def _proposal_lines(found: ProbeResult, classes: Sequence[str]) -> Iterator[str]:
-    yield from (f"decide    {doubt}" for doubt in found.doubts)
+def _proposal_lines(result: ProbeResult, classes: Sequence[str]) -> Iterator[str]:
+    yield from (f"decide    {doubt}" for doubt in result.doubts)
     yield "proposal  (all of it: --write packer.toml)"
-    short = {name: value for name, value in found.settings.items() if not isinstance(value, ClassTable)}
+    short = {name: value for name, value in result.settings.items() if not isinstance(value, ClassTable)}
     yield from (f"          {line}" for line in to_toml(short).splitlines())
     if classes:
         yield f"classes   {len(classes)}: {', '.join(first_of(classes, MOST_NAMED))}"
@@ -75,8 +75,8 @@ def _annotated_lines(annotated: AnnotatedProposal) -> Iterator[str]:
         yield f"objects   {', '.join(first_of(objects, MOST_NAMED, 'categories'))}"
 
 
-def _pairs_lines(found: ProbeResult) -> Iterator[str]:
-    pairing = found.pairing
+def _pairs_lines(result: ProbeResult) -> Iterator[str]:
+    pairing = result.pairing
     assert pairing is not None
     yield f"layout    {pairing.layout}"
     if pairing.image_template:
@@ -103,8 +103,8 @@ def _survey_lines(survey: Survey) -> Iterator[str]:
         yield f"          colours: {shown_counts(labels.colours, True)}"
 
 
-def _odd(found: ProbeResult) -> Iterator[str]:
-    survey = found.survey
+def _odd(result: ProbeResult) -> Iterator[str]:
+    survey = result.survey
     assert survey is not None
     if survey.bad:
         yield f"{counted(len(survey.bad), 'pair')} cannot be packed without a change:"
@@ -119,17 +119,17 @@ def _odd(found: ProbeResult) -> Iterator[str]:
     yield from survey.findings.lines()
 
 
-def probe_json(found: ProbeResult) -> dict[str, Any]:
-    pairing, survey, reading = found.pairing, found.survey, found.reading
+def probe_json(result: ProbeResult) -> dict[str, Any]:
+    pairing, survey, reading = result.pairing, result.survey, result.reading
     answer: dict[str, Any] = {
-        "files": found.files,
-        "error": found.why_not,
-        "proposals": [vars(proposal) for proposal in found.proposals],
+        "files": result.files,
+        "error": result.why_not,
+        "proposals": [vars(proposal) for proposal in result.proposals],
         "presets": [
-            {"name": preset.name, "pairs": preset.pairs, "share": round(preset.share, 6)} for preset in found.presets
+            {"name": preset.name, "pairs": preset.pairs, "share": round(preset.share, 6)} for preset in result.presets
         ],
-        "to_decide": list(found.doubts),
-        "config": to_toml(found.settings),
+        "to_decide": list(result.doubts),
+        "config": to_toml(result.settings),
     }
     if pairing is not None:
         answer |= {
@@ -139,9 +139,9 @@ def probe_json(found: ProbeResult) -> dict[str, Any]:
             "pairs": dict(Counter(pair.split for pair in pairing.pairs)),
             "missing": list(map(str, pairing.missing)),
             "notes": list(pairing.notes),
-            "fields": {field.text: len(field.files) for field in found.further},
+            "fields": {field.text: len(field.files) for field in result.further},
         }
-    if (annotated := found.annotated) is not None:
+    if (annotated := result.annotated) is not None:
         answer |= {
             "layout": annotated.layout,
             "image": annotated.settings.get("image"),

@@ -66,9 +66,9 @@ def sheet_command(
         from readers.row_pictures import RowPictures
         from readers.row_sheet import Choice, row_sheet
     pack = Pack.open(out.absolute())
-    there = pack.rows_of(split or ALL)
-    picked = [find_key(pack, key, there) for key in keys] or None
-    choice = Choice(there, split or ALL, rows, seed, picked)
+    rows_of_split = pack.rows_of(split or ALL)
+    picked = [find_key(pack, key, rows_of_split) for key in keys] or None
+    choice = Choice(rows_of_split, split or ALL, rows, seed, picked)
     image, file = row_sheet(RowPictures(pack, style_of(style)), out.absolute().name, choice), BytesIO()
     image.save(file, KINDS[output.suffix.lower()], quality=90, compress_level=4)
     write_atomic(output, file.getvalue())

@@ -80,9 +80,9 @@ def _print_classes(classes: Sequence[LegendLine], colours: str) -> None:
         from readers.contract.plain_text import one_line
         from readers.pictures.blocks import swatch
     shown = classes[:MOST_CLASSES]
-    width = max((len(one_line(each.name)) for each in shown), default=0)
-    swatches = ["" if colours == NONE else f"{swatch(each.colour, colours == MANY)} " for each in shown]
-    names = [f"{one_line(each.name):<{width}}  {each.share:>8}" for each in shown]
+    width = max((len(one_line(line.name)) for line in shown), default=0)
+    swatches = ["" if colours == NONE else f"{swatch(line.colour, colours == MANY)} " for line in shown]
+    names = [f"{one_line(line.name):<{width}}  {line.share:>8}" for line in shown]
     show_drawn(map("".join, zip(swatches, names, strict=True)))
     if len(classes) > len(shown):
         show(f"and {len(classes) - len(shown)} more")

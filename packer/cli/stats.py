@@ -48,7 +48,7 @@ def stats_command(out: Path | str, as_json: bool) -> None:
         show(json.dumps(list(map(_json, stats)), indent=1, ensure_ascii=False))
     else:
         for number, split in enumerate(stats):
-            show_page([""] * (number > 0) + _lines(split))
+            show_page(["", *_lines(split)] if number else _lines(split))
 
 
 def _json(stats: SplitStats) -> dict[str, Any]:

@@ -98,11 +98,11 @@ class TimeType(click.ParamType[Any]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         text = str(value).strip()
-        found = re.fullmatch(r"(\d{1,9})\s*([smhd])", text)
-        if found is None and not re.fullmatch("0+", text):
+        match = re.fullmatch(r"(\d{1,9})\s*([smhd])", text)
+        if match is None and not re.fullmatch("0+", text):
             meant = f"; did you mean {text}h?" if re.fullmatch(r"\d{1,9}", text) else ""
             self.fail(f"{value!r}: expected a time such as 90s, 30m, 24h or 7d{meant}", param, ctx)
-        return float(int(found[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]]) if found else 0.0
+        return float(int(match[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]]) if match else 0.0
 
 
 class PackType(click.ParamType[Any]):

@@ -26,8 +26,8 @@ from packer.errors import UsageError
 def view_command(out: Path, port: int, host: str, open_page: bool, against: int | None, scores: Path | None) -> None:
     """Show OUT as a page in the browser: browse, filter and sort its rows, look at one with its labels.
 
-    The page is for whoever has the address that is printed, on this machine alone, and loads nothing from elsewhere. It
-    runs until Ctrl-C.
+    Only this machine can open the page (see --host), and only with the printed address. The page loads nothing from
+    elsewhere, and the command runs until Ctrl-C.
 
     \b
     Example:

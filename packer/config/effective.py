@@ -22,30 +22,30 @@ RIVALS = ({"from"}, {"raw"}), ({"pairs"}, {"image", "label", "lists"}), ({"split
 KNOWN = {**OPTIONS, **{option.name: option for option in CONFIGURATION}}
 
 
-def effective(given: Settings) -> Settings:
-    """Every setting that a build would use: `given`, then its configuration, its preset, then the defaults."""
-    config = read_config(Path(str(given["config"])), more=CONFIGURATION[1:]) if "config" in given else {}
-    preset_name = given.get("preset", config.get("preset"))
+def effective(named: Settings) -> Settings:
+    """Every setting that a build would use: `named`, then its configuration, its preset, then the defaults."""
+    config = read_config(Path(str(named["config"])), more=CONFIGURATION[1:]) if "config" in named else {}
+    preset_name = named.get("preset", config.get("preset"))
     preset = find_preset(str(preset_name)).settings() if preset_name else {}
-    config = _without_rivals(config, given.keys())
-    preset = _without_rivals(preset, given.keys() | config.keys())
+    config = _without_rivals(config, named.keys())
+    preset = _without_rivals(preset, named.keys() | config.keys())
     defaults = {name: option.unset for name, option in OPTIONS.items() if isinstance(option.unset, (str, bool))}
-    chosen: dict[str, Setting] = {**defaults, **preset, **config, **given}
+    chosen: dict[str, Setting] = {**defaults, **preset, **config, **named}
     _check(chosen)
     if "from" in chosen:
         folder = Path(str(chosen["from"]))
         check_decided(folder, chosen)
         kept = settings_of(folder)
         encode = with_kept(_texts(chosen, "encode"), _texts(kept, "encode"))
-        chosen = {**defaults, **kept, **preset, **config, **given, "encode": encode}
+        chosen = {**defaults, **kept, **preset, **config, **named, "encode": encode}
     return {name: _canonical(OPTIONS[name], chosen[name]) for name in OPTIONS if chosen.get(name, []) != []}
 
 
 def _texts(settings: Settings, name: str) -> list[str]:
     """Return an option that is a list."""
-    found = settings.get(name, [])
-    assert isinstance(found, list), "lists were checked"
-    return found
+    texts = settings.get(name, [])
+    assert isinstance(texts, list), "lists were checked"
+    return texts
 
 
 def _canonical(option: Option, setting: Setting) -> Setting:
@@ -61,35 +61,37 @@ def portable(settings: Settings) -> Settings:
 
 def from_environment(variables: Mapping[str, str]) -> Settings:
     """The settings of environment variables: PACKER_WORKERS=8 is --workers 8. Lists are separated by white space."""
-    found: dict[str, Setting] = {}
+    settings: dict[str, Setting] = {}
     for name, option in KNOWN.items():
         value = variables.get(option.variable, "")
         if value:
-            found[name] = _from_variable(option, value)
-    return found
+            settings[name] = _from_variable(option, value)
+    return settings
 
 
 def from_python(options: Mapping[str, Any]) -> Settings:
     """The settings of keyword arguments: `shard_size=1 << 20` is --shard-size 1048576. None counts as not given."""
-    known = {option.name.replace("-", "_"): option for option in (*CONFIGURATION, *ARGUMENTS, FROM, *BUILD.values())}
-    known["fields"] = known.pop("field")
-    found: dict[str, Setting] = {}
+    options_of = {
+        option.name.replace("-", "_"): option for option in (*CONFIGURATION, *ARGUMENTS, FROM, *BUILD.values())
+    }
+    options_of["fields"] = options_of.pop("field")
+    settings: dict[str, Setting] = {}
     for name, value in options.items():
-        if name not in known:
-            raise TypeError(f"build options: {name!r} {unknown_key(name, list(known))}")
-        option = known[name]
+        if name not in options_of:
+            raise TypeError(f"build options: {name!r} {unknown_key(name, list(options_of))}")
+        option = options_of[name]
         if option.is_flag or isinstance(value, ClassTable):
-            found[option.name] = value
+            settings[option.name] = value
         elif name == "classes" and isinstance(value, (list, tuple)):
-            found[option.name] = named_classes(value)
+            settings[option.name] = named_classes(value)
         elif option.several and value is not None:
             if isinstance(value, (str, Mapping)):
                 such = [value] if isinstance(value, str) else [f"{key}={item}" for key, item in value.items()]
                 raise UsageError(f"--{option.name}: expected a list, such as {such}")
-            found[option.name] = [_formatted(option, item) for item in value]
+            settings[option.name] = [_formatted(option, item) for item in value]
         elif value is not None:
-            found[option.name] = option.kind.format(value)
-    return found
+            settings[option.name] = option.kind.format(value)
+    return settings
 
 
 def _formatted(option: Option, value: object) -> str:

@@ -31,14 +31,14 @@ def parse_field(value: object) -> FieldOptions:
     table = value if isinstance(value, Mapping) else _short(str(value))
     kind = choice(tuple(BY_KIND)).parse(table.get(KIND, ""))
     options = BY_KIND[kind]
-    known = {FROM if each.name == "files" else each.name: each.name for each in fields(options)}
+    attributes = {_key_of(attribute.name): attribute.name for attribute in fields(options)}
     for key in table:
-        if key not in (*known, KIND):
-            raise ValueError(f"{key!r} {unknown_key(key, [KIND, *known])}")
-    found = {known[key]: _option(kind, key, setting) for key, setting in table.items() if key != KIND}
-    if not NAME.fullmatch(name := str(found.get("name"))):
+        if key not in (*attributes, KIND):
+            raise ValueError(f"{key!r} {unknown_key(key, [KIND, *attributes])}")
+    values = {attributes[key]: _option(kind, key, setting) for key, setting in table.items() if key != KIND}
+    if not NAME.fullmatch(name := str(values.get("name"))):
         raise ValueError(f"name {name!r}: expected up to 32 of a-z, 0-9 and _, and no name that has a meaning")
-    return options(**found)
+    return options(**values)
 
 
 def format_field(value: object) -> str:
@@ -49,11 +49,15 @@ def format_field(value: object) -> str:
 def to_table(options: FieldOptions) -> dict[str, Any]:
     """Return the options of a field that differ from their default."""
     table: dict[str, Any] = {"name": options.name, KIND: options.kind}
-    for each in fields(options):
-        value = getattr(options, each.name)
-        if each.name != "name" and value != each.default:
-            table[FROM if each.name == "files" else each.name] = list(value) if isinstance(value, tuple) else value
+    for attribute in fields(options):
+        value = getattr(options, attribute.name)
+        if attribute.name != "name" and value != attribute.default:
+            table[_key_of(attribute.name)] = list(value) if isinstance(value, tuple) else value
     return table
+
+
+def _key_of(attribute: str) -> str:
+    return FROM if attribute == "files" else attribute
 
 
 def _short(text: str) -> dict[str, Any]:
@@ -117,7 +121,7 @@ def _maybe(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def _dtype(kind: str) -> Callable[[Any], Any]:
     """Return the parser of the types that a kind may be stored in."""
-    dtypes = {dtype for each in DTYPES[kind].values() for dtype in each}
+    dtypes = {dtype for types in DTYPES[kind].values() for dtype in types}
     return choice([name for name, dtype in NUMBERS.items() if dtype in dtypes]).parse
 
 

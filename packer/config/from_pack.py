@@ -50,9 +50,13 @@ def settings_of(folder: Path) -> Settings:
 
 
 def _encoding(field: Field) -> str:
-    """Return how the rows of a field stay as they are stored. A second JPEG would lose a second time."""
-    tile = [] if field.tile is None else ["x".join(map(str, field.tile))]
-    return f"{field.name}={':'.join([field.encoding, *tile, *([KEEP] if field.is_jpeg else [])])}"
+    """Return the encoding that stores the rows of a field unchanged. A second JPEG would lose a second time."""
+    words = [field.encoding]
+    if field.tile is not None:
+        words.append("x".join(map(str, field.tile)))
+    if field.is_jpeg:
+        words.append(KEEP)
+    return f"{field.name}={':'.join(words)}"
 
 
 def with_kept(asked: Sequence[str], kept: Sequence[str]) -> list[str]:

@@ -39,10 +39,10 @@ def last_settings(out: Path, raw: Path | None = None, config: Path | None = None
     return settings if with_raw else {name: value for name, value in settings.items() if name != "raw"}
 
 
-def _named(out: Path, kept: Path, given: Path | None) -> Settings:
-    """The setting that names a folder of files, a pack or a container: what is given, or that of the last build."""
+def _named(out: Path, kept: Path, source: Path | None) -> Settings:
+    """The setting that names a folder of files, a pack or a container: `source`, or the source of the last build."""
     last = read_config(kept, more=CONFIGURATION) if kept.is_file() else {}
-    path = given or _last_path(out, last.get("from", last.get("raw")))
+    path = source or _last_path(out, last.get("from", last.get("raw")))
     return {"from" if holds_pack(path) or "from" in last else "raw": str(path)}
 
 

@@ -26,23 +26,23 @@ SIZES: dict[str, tuple[Size, ...]] = {
 @cache
 def presets_with_classes() -> tuple[tuple[str, Settings, ClassTable], ...]:
     """Return the presets that name their classes. Their files are parsed once in a process."""
-    known = []
+    named = []
     for preset in presets():
         settings = preset.settings()
         classes = preset_classes(settings)
         if classes is not None:
-            known.append((preset.name, settings, classes))
-    return tuple(known)
+            named.append((preset.name, settings, classes))
+    return tuple(named)
 
 
 def likely_presets(values: Collection[int], paths: Collection[str], sizes: Collection[Size]) -> list[str]:
     """Return the presets that know all these values and that a path or a size speaks for, the smallest first."""
-    found = []
+    likely = []
     text = "\n".join(paths).casefold()
     for name, settings, classes in presets_with_classes():
-        numbers = {value for each in classes.classes for value in each.values}
+        numbers = {value for entry in classes.classes for value in entry.values}
         is_numbered = settings.get("label-codec", AUTO) in (AUTO, INDEX) and bool(numbers)
         speaks = name.partition("-")[0] in text or not set(SIZES.get(name, ())).isdisjoint(sizes)
         if is_numbered and speaks and set(values) <= numbers | set(classes.ignored_values):
-            found.append((len(classes), name))
-    return [name for _, name in sorted(found)]
+            likely.append((len(classes), name))
+    return [name for _, name in sorted(likely)]

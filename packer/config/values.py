@@ -81,16 +81,16 @@ def parse_size(value: object) -> Any:
     text = format_size(value)
     if text.strip().lower() == NATIVE:
         return NATIVE
-    found = re.fullmatch(r"(\d{1,5})[x×](\d{1,5})", text.strip().lower())
-    if found is None or 0 in (size := (int(found[1]), int(found[2]))):
+    match = re.fullmatch(r"(\d{1,5})[x×](\d{1,5})", text.strip().lower())
+    if match is None or 0 in (size := (int(match[1]), int(match[2]))):
         raise ValueError(f"{text!r}: expected height x width, such as 512x1024, or native{meant_size(text)}")
     return size
 
 
 def meant_size(text: str) -> str:
     """The end of a message about a wrong size such as `512` or `512,256`: the size that was probably meant."""
-    found = re.fullmatch(r"([1-9]\d{0,4})(?:\s*[*,/:;xX×\s]\s*([1-9]\d{0,4}))?", text.strip())
-    return f"; did you mean {found[1]}x{found[2] or found[1]}?" if found else ""
+    match = re.fullmatch(r"([1-9]\d{0,4})(?:\s*[*,/:;xX×\s]\s*([1-9]\d{0,4}))?", text.strip())
+    return f"; did you mean {match[1]}x{match[2] or match[1]}?" if match else ""
 
 
 def format_size(value: Any) -> str:
@@ -101,15 +101,15 @@ def parse_range(value: object) -> tuple[float, float]:
     """`0,10000` is the number that becomes 0 and the number that becomes 1."""
     number = r"\s*([+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d{1,2})?)\s*"
     text = format_range(value)
-    found = re.fullmatch(f"{number},{number}", text)
-    if found is None or not (limits := (float(found[1]), float(found[2])))[0] < limits[1]:
+    match = re.fullmatch(f"{number},{number}", text)
+    if match is None or not (limits := (float(match[1]), float(match[2])))[0] < limits[1]:
         raise ValueError(f"{text!r}: expected a low and a higher number, such as 0,10000{_meant_range(text)}")
     return limits
 
 
 def _meant_range(text: str) -> str:
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*[-/:;\s]\s*(\d+(?:\.\d+)?)\s*", text)
-    return f"; did you mean {found[1]},{found[2]}?" if found and float(found[1]) < float(found[2]) else ""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*[-/:;\s]\s*(\d+(?:\.\d+)?)\s*", text)
+    return f"; did you mean {match[1]},{match[2]}?" if match and float(match[1]) < float(match[2]) else ""
 
 
 def format_range(value: Any) -> str:
@@ -118,12 +118,12 @@ def format_range(value: Any) -> str:
 
 def parse_bytes(value: object) -> int:
     """`128MiB` is a number of bytes."""
-    found = re.fullmatch(r"(\d{1,15})\s*([A-Za-z]*)", str(value).strip())
-    if found is None or found[2].upper() not in UNITS or int(found[1]) == 0:
-        short = found and re.fullmatch("[KMG]", found[2].upper())
-        meant = f"; did you mean {found[1]}{found[2].upper()}iB?" if found and short else ""
+    match = re.fullmatch(r"(\d{1,15})\s*([A-Za-z]*)", str(value).strip())
+    if match is None or match[2].upper() not in UNITS or int(match[1]) == 0:
+        short = match and re.fullmatch("[KMG]", match[2].upper())
+        meant = f"; did you mean {match[1]}{match[2].upper()}iB?" if match and short else ""
         raise ValueError(f"{str(value)!r}: expected a size such as 64MiB{meant}")
-    return int(found[1]) * UNITS[found[2].upper()]
+    return int(match[1]) * UNITS[match[2].upper()]
 
 
 def parse_limit(value: object) -> float:
@@ -183,15 +183,15 @@ _ENCODING = re.compile(rf"([^=]+)=(raw|zstd|jpeg{_QUALITY}|tiles{_TILE}|tiles-zs
 def parse_encoding(value: object) -> tuple[str, str]:
     """`label=zstd`, `image=jpeg:95` and `image=tiles:256` are encodings of a field."""
     text = format_encoding(value)
-    found = _ENCODING.fullmatch(text.strip())
-    if found is None:
+    match = _ENCODING.fullmatch(text.strip())
+    if match is None:
         name = text.partition("=")[2].partition(":")[0]
         meant = "" if name in ENCODINGS else did_you_mean(name, ENCODINGS)
         raise ValueError(
             f"{text!r}: expected a field and raw, zstd, jpeg:1 to jpeg:100, jpeg:keep, tiles:256, tiles-zstd:256 or "
             f"tiles-jpeg:256:95, with tiles of 16 to 4096, such as label=zstd{meant}"
         )
-    return found[1], found[2]
+    return match[1], match[2]
 
 
 def format_encoding(value: Any) -> str:

@@ -36,11 +36,11 @@ MOST_IGNORED = 0.5
 
 @dataclass(frozen=True)
 class ClassCounts:
-    """The label pixels of each class in each split. `known`: an earlier generation has the same classes."""
+    """The label pixels of each class in each split. `is_known`: an earlier generation has the same classes."""
 
     names: tuple[str, ...]
     splits: Mapping[str, ClassStatistics]
-    known: bool = False
+    is_known: bool = False
 
 
 def find_mistakes(
@@ -56,14 +56,16 @@ def find_mistakes(
     `counted` are the words of what sources counted."""
     shapes = [size_text(size) for size in sorted(sizes) if max(size[-2:]) >= EXTREME_SHAPE * min(size[-2:])]
     ignored, total = _ignored(labels)
-    found = [
+    findings = [
         *_of_images(images, near),
         *find_no_data(counted),
         *(Finding(EXTREME_SHAPE_KIND, shape) for shape in shapes),
-        *(_of_labels(labels) if labels and total else ()),
-        *([Finding(IGNORED_PIXELS, "")] if total and ignored / total > MOST_IGNORED else []),
     ]
-    return Findings(tuple(found), ignored / total if total else 0.0, frozenset(accepted))
+    if labels and total:
+        findings += _of_labels(labels)
+    if total and ignored / total > MOST_IGNORED:
+        findings.append(Finding(IGNORED_PIXELS, ""))
+    return Findings(tuple(findings), ignored / total if total else 0.0, frozenset(accepted))
 
 
 def _of_images(images: ImageHashes, near: bool) -> Iterator[Finding]:
@@ -71,14 +73,14 @@ def _of_images(images: ImageHashes, near: bool) -> Iterator[Finding]:
     same = list(find_same(images))
     pairs = find_near(images) if near else []
     flat = images.flat.tolist()
-    found = images.images(chain(*same, *pairs, flat))
+    name_of = images.images(chain(*same, *pairs, flat))
     for group in same:
-        kind = LEAKAGE if len({found[image][0] for image in group}) > 1 else DUPLICATES
-        yield _of_group(kind, [found[image] for image in group])
+        kind = LEAKAGE if len({name_of[image][0] for image in group}) > 1 else DUPLICATES
+        yield _of_group(kind, [name_of[image] for image in group])
     for pair in pairs:
-        yield _of_group(NEAR_LEAKAGE, [found[image] for image in pair])
+        yield _of_group(NEAR_LEAKAGE, [name_of[image] for image in pair])
     for image in flat:
-        split, key = found[image]
+        split, key = name_of[image]
         name = f"{split}/{key}"
         yield Finding(ONE_COLOUR, name, (name,), (split,))  # of some data sets that is every image
 
@@ -104,5 +106,5 @@ def _of_labels(labels: ClassCounts) -> Iterator[Finding]:
             for split in lacking:
                 yield Finding(ABSENT_IN_SPLIT, f"{split}/{name}", splits=(split,), classes=(name,))
         word = name.strip().lower()
-        if not labels.known and (word in VOID_NAMES or (word == BACKGROUND and len(labels.names) > 2)):
+        if not labels.is_known and (word in VOID_NAMES or (word == BACKGROUND and len(labels.names) > 2)):
             yield Finding(VOID_CLASS, name, classes=(name,))

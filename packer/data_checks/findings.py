@@ -65,7 +65,7 @@ class Finding:
 class Findings:
     """All likely mistakes of a data set, and what the user has accepted: kinds, or single findings as KIND:NAME."""
 
-    found: tuple[Finding, ...]
+    items: tuple[Finding, ...]
     ignored_share: float = 0.0
     accepted: frozenset[str] = frozenset()
 
@@ -75,11 +75,11 @@ class Findings:
     def without(self, accepted: Iterable[str]) -> Findings:
         """Return the findings of which these are not listed at all, because options say what becomes of them."""
         left_out = set(accepted)
-        return replace(self, found=tuple(finding for finding in self.found if finding.accept not in left_out))
+        return replace(self, items=tuple(finding for finding in self.items if finding.accept not in left_out))
 
     def of(self, kind: str) -> list[Finding]:
         """Return the findings of a kind that are not accepted."""
-        return [finding for finding in self.found if finding.kind == kind and not self.is_accepted(finding)]
+        return [finding for finding in self.items if finding.kind == kind and not self.is_accepted(finding)]
 
     @property
     def open(self) -> list[Finding]:
@@ -87,16 +87,17 @@ class Findings:
         return [finding for kind in KINDS for finding in self.of(kind)]
 
     def to_json(self) -> list[dict[str, Any]]:
-        return [{**finding.to_json(), "accepted": self.is_accepted(finding)} for finding in self.found]
+        return [{**finding.to_json(), "accepted": self.is_accepted(finding)} for finding in self.items]
 
     def lines(self, most: int = 5) -> Iterator[str]:
         """Yield a line for each kind of mistake that was found and not accepted, the worst first."""
         for kind, what in KINDS.items():
-            found = self.of(kind)
-            if kind == IGNORED_PIXELS and found:
+            findings = self.of(kind)
+            if kind == IGNORED_PIXELS and findings:
                 yield f"{100 * self.ignored_share:.1f} % of the label pixels are ignored"
-            elif found:
-                yield f"{what} ({len(found)}): {', '.join(first_of(found, most, show=lambda item: item.text(most)))}"
+            elif findings:
+                texts = first_of(findings, most, show=lambda item: item.text(most))
+                yield f"{what} ({len(findings)}): {', '.join(texts)}"
 
     def check(self, kinds: Sequence[str]) -> None:
         """Raise FindingsError if there is a finding of these kinds that is not accepted."""

@@ -83,15 +83,15 @@ class ImageHashes:
 
     def images(self, numbers: Iterable[int]) -> dict[int, tuple[str, str]]:
         """Return split and key of these images. The keys of each shard are asked for once."""
-        wanted = sorted(set(numbers))
-        shards = (np.searchsorted(self.starts, wanted, "right") - 1).tolist()
-        found: dict[int, tuple[str, str]] = {}
-        known, start, keys = -1, 0, list[str]()
-        for image, shard in zip(wanted, shards, strict=True):
-            if shard != known:
-                known, start, keys = shard, int(self.starts[shard]), list(self.keys(shard))
-            found[image] = self.splits[shard], keys[image - start]
-        return found
+        ordered = sorted(set(numbers))
+        shards = (np.searchsorted(self.starts, ordered, "right") - 1).tolist()
+        names: dict[int, tuple[str, str]] = {}
+        current, start, keys = -1, 0, list[str]()
+        for image, shard in zip(ordered, shards, strict=True):
+            if shard != current:
+                current, start, keys = shard, int(self.starts[shard]), list(self.keys(shard))
+            names[image] = self.splits[shard], keys[image - start]
+        return names
 
 
 def find_same(images: ImageHashes) -> Iterator[list[int]]:
@@ -122,15 +122,15 @@ def find_near(images: ImageHashes) -> list[tuple[int, int]]:
     """Return pairs across splits whose hashes differ in few bits. One of the four parts of 16 bits is then equal."""
     textured = images.textured
     hashes = images.hashes["bits"][textured].astype(np.uint64)
-    found: set[tuple[int, int]] = set()
+    close_pairs: set[tuple[int, int]] = set()
     for shift in (0, 16, 32, 48):
         parts = ((hashes >> np.uint64(shift)) & np.uint64(0xFFFF)).astype(np.uint16)
         order = np.argsort(parts, kind="stable")
         ends = np.flatnonzero(parts[order][1:] != parts[order][:-1]) + 1
         for group in np.split(order, ends):
             if 1 < len(group) <= MOST_TOGETHER:
-                found |= _close(hashes, group)
-    pairs = [(int(textured[a]), int(textured[b])) for a, b in sorted(found)]
+                close_pairs |= _close(hashes, group)
+    pairs = [(int(textured[a]), int(textured[b])) for a, b in sorted(close_pairs)]
     return [(a, b) for a, b in pairs if images.split(a) != images.split(b) and images.hashes[a] != images.hashes[b]]
 
 

@@ -14,17 +14,17 @@ _NUMBERS = re.compile(r"\s*\[?\s*\d{1,4}(?:\s*,\s*\d{1,4})*\s*\]?\s*")
 EXPECTED = f"expected {ALL}, {GRAY}, {RGB}, or numbers from 1 on such as 4,3,2; at most {MOST_BANDS}, each once"
 
 
-def band_choice(given: object) -> BandChoice:
+def band_choice(bands: object) -> BandChoice:
     """Return the bands that a word, a list of numbers, or a text of numbers names; raise ValueError for others."""
-    if isinstance(given, str) and _NUMBERS.fullmatch(given):
-        given = [int(number) for number in re.findall(r"\d+", given)]
-    if isinstance(given, (list, tuple)):
-        numbers = tuple(number for number in given if type(number) is int and number > 0)
-        if 0 < len(numbers) == len(given) <= MOST_BANDS and len(set(numbers)) == len(numbers):
+    if isinstance(bands, str) and _NUMBERS.fullmatch(bands):
+        bands = [int(number) for number in re.findall(r"\d+", bands)]
+    if isinstance(bands, (list, tuple)):
+        numbers = tuple(number for number in bands if type(number) is int and number > 0)
+        if 0 < len(numbers) == len(bands) <= MOST_BANDS and len(set(numbers)) == len(numbers):
             return numbers
-    elif given in (ALL, GRAY, RGB):
-        return str(given)
-    raise ValueError(f"{str(given)!r}: {EXPECTED}")
+    elif bands in (ALL, GRAY, RGB):
+        return str(bands)
+    raise ValueError(f"{str(bands)!r}: {EXPECTED}")
 
 
 def bands_text(chosen: BandChoice) -> str:

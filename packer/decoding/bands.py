@@ -52,7 +52,9 @@ class Bands:
         """Refuse a picture without these bands, and numbers that are not stored without a range."""
         self.names(header)
         if rules.image_range is None and header.dtype not in DTYPES:
-            kind = "floating-point" if header.is_float else "signed" if header.is_signed else "whole"
+            kind = "signed" if header.is_signed else "whole"
+            if header.is_float:
+                kind = "floating-point"
             raise BadPair(
                 f"has {kind} numbers of {header.depth} bits; a picture is stored in 8 or 16 bits, signed 16 bits, "
                 "float16 or float32. Save it so, or give --image-range LOW,HIGH, the numbers that become 0 and 1"

@@ -43,7 +43,9 @@ class _Bmp:
 
 def read(file: BinaryIO) -> Header:
     bmp = _read(file)
-    channels = 1 if bmp.bits <= 8 else 4 if bmp.has_alpha else 3
+    channels = 4 if bmp.has_alpha else 3
+    if bmp.bits <= 8:
+        channels = 1
     if file.seek(0, 2) < bmp.rows_at + bmp.row_bytes * bmp.height:
         raise BadPair("is cut short")
     return Header("BMP", bmp.width, bmp.height, 8, channels, has_alpha=bmp.has_alpha, has_palette=bmp.bits <= 8)

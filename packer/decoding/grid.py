@@ -41,12 +41,15 @@ def check_same_grid(image: str, grid: Grid | None, label: str, other: Grid | Non
     if not mine or not theirs or len(grid.sides) != len(other.sides):
         return
     shared = next((name for name in mine if name in theirs), None)
-    first, second = (known[shared] if shared else next(iter(known.values())) for known in (mine, theirs))
+    if shared is None:
+        first, second = next(iter(mine.values())), next(iter(theirs.values()))
+    else:
+        first, second = mine[shared], theirs[shared]
     corner = _other_corner(_matrix(first), _matrix(second), grid.sides)
     if corner is not None:
-        index, here, there = corner
+        index, at, other_at = corner
         raise BadPair(
-            f"{image} has its pixel {index} at {here}, its {noun} {label} at {there}, by their headers; bring one to "
+            f"{image} has its pixel {index} at {at}, its {noun} {label} at {other_at}, by their headers; bring one to "
             "the grid of the other, or remove the place that is wrong"
         )
 
@@ -66,11 +69,11 @@ def _other_corner(
     first: NDArray[np.float64], second: NDArray[np.float64], sides: tuple[int, ...]
 ) -> tuple[str, str, str] | None:
     """Return the first corner that is at two points, and both; None if all are nearly at the same."""
-    pixel = min(np.sqrt((each[:, :-1] ** 2).sum(0)).min() for each in (first, second))
+    pixel = min(np.sqrt((matrix[:, :-1] ** 2).sum(0)).min() for matrix in (first, second))
     for corner in product(*((0, side - 1) for side in sides)):
-        here, there = (each @ np.array([*corner, 1.0]) for each in (first, second))
-        if np.abs(here - there).max() > NOISE * pixel:
-            return str(corner), _text(here), _text(there)
+        here, theirs = (matrix @ np.array([*corner, 1.0]) for matrix in (first, second))
+        if np.abs(here - theirs).max() > NOISE * pixel:
+            return str(corner), _text(here), _text(theirs)
     return None
 
 

@@ -55,15 +55,21 @@ class Header:
         channels = "palette" if self.has_palette else _CHANNELS.get(self.channels, f"{self.channels} channels")
         if self.extra or (self.channels in (2, 4) and not self.has_alpha):
             channels = f"{self.channels} bands"
-        kind = "bits, float" if self.is_float else "bits, signed" if self.is_signed else "bits"
+        kind = {"f": "bits, float", "i": "bits, signed", "u": "bits"}[self._letter]
         turned = "" if self.orientation == 1 else ", turned by EXIF"
         return f"{self.kind} {channels}, {self.depth} {kind}{turned}"
 
     @property
     def dtype(self) -> str:
         """The type of the decoded numbers, such as `<u2`."""
-        kind = "f" if self.is_float else "i" if self.is_signed else "u"
-        return f"<{kind}{self.depth // 8}" if self.depth > 8 else f"|{kind}1"
+        return f"<{self._letter}{self.depth // 8}" if self.depth > 8 else f"|{self._letter}1"
+
+    @property
+    def _letter(self) -> str:
+        """The kind of the numbers, as NumPy writes it."""
+        if self.is_float:
+            return "f"
+        return "i" if self.is_signed else "u"
 
     @property
     def colours(self) -> int:

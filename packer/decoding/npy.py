@@ -49,12 +49,12 @@ class NpyHeader:
         if length > MOST_HEADER:
             raise BadPair(f"is a NumPy array with a header of {length} bytes; at most {MOST_HEADER} are read")
         header = _whole(file, length)
-        found = [pattern.search(header) for pattern in (_DESCR, _ORDER, _SHAPE)]
-        if not _HEADER.fullmatch(header) or None in found:
+        matches = [pattern.search(header) for pattern in (_DESCR, _ORDER, _SHAPE)]
+        if not _HEADER.fullmatch(header) or None in matches:
             raise BadPair(
                 "is a NumPy array with a header that is damaged, or of a type that is not plain numbers or texts"
             )
-        descr, order, sides = (match[1] for match in found if match is not None)
+        descr, order, sides = (match[1] for match in matches if match is not None)
         if not _PLAIN.fullmatch(descr):
             raise BadPair(f"is a NumPy array of the type {descr.decode('latin-1')!r}; expected plain numbers or texts")
         try:
@@ -83,9 +83,9 @@ def read(file: BinaryIO) -> Header:
     """Read the header. The file must have as many bytes as the shape demands, no more and no less."""
     array = NpyHeader(file)
     header = arrays.header_by(KIND, array.shape, array.dtype)
-    found = file.seek(0, 2)
-    if found != array.size:
-        more = found - array.size
+    size = file.seek(0, 2)
+    if size != array.size:
+        more = size - array.size
         raise BadPair("is cut short" if more < 0 else f"is damaged: {more} bytes follow the array")
     return header
 

@@ -29,6 +29,6 @@ def identity() -> str:
     about = cv2.getBuildInformation()
     parts = [f"opencv {cv2.__version__}"]
     for name in ("PNG", "WEBP"):
-        found = re.search(rf"^\s*{name}:.*\(ver ([^)]*)\)", about, re.MULTILINE)
-        parts.append(f"{name.lower()} {found[1] if found else 'unknown'}")
+        match = re.search(rf"^\s*{name}:.*\(ver ([^)]*)\)", about, re.MULTILINE)
+        parts.append(f"{name.lower()} {match[1] if match else 'unknown'}")
     return ", ".join(parts)

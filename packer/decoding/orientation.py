@@ -73,5 +73,5 @@ def xmp_orientation(packet: bytes) -> int | None:
     declared = sorted(set(_TIFF_PREFIX.findall(text)))[:_MOST_PREFIXES]
     prefixes = b"|".join(map(re.escape, (b"tiff", *declared)))
     pattern = rb"\b(?:%s):Orientation(?:\s{0,99}=\s{0,99}[\"']|(?:\s[^<>]{0,99})?>)\s{0,99}([1-8])\s{0,99}[\"'<]"
-    found = re.search(pattern % prefixes, text)
-    return int(found[1]) if found else None
+    match = re.search(pattern % prefixes, text)
+    return int(match[1]) if match else None

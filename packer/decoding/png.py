@@ -147,10 +147,10 @@ def _crc32(data: FileBytes, start: int, end: int) -> int:
     """Return the checksum of a part of a file, of which little is in memory at a time."""
     if isinstance(data, bytes):
         return crc32(memoryview(data)[start:end])
-    found = 0
+    checksum = 0
     for first in range(start, end, PIECE):
-        found = crc32(data[first : min(first + PIECE, end)], found)
-    return found
+        checksum = crc32(data[first : min(first + PIECE, end)], checksum)
+    return checksum
 
 
 def _check_kind(kind: bytes, first: bool) -> None:
@@ -179,8 +179,8 @@ def _palette(colours: bytes, opacity: bytes) -> NDArray[np.uint8]:
     """Return PLTE and tRNS as rows of red, green, blue, alpha."""
     rows = np.full((len(colours) // 3, 4), 255, np.uint8)
     rows[:, :3] = np.frombuffer(colours[: 3 * len(rows)], np.uint8).reshape(-1, 3)
-    known = min(len(opacity), len(rows))
-    rows[:known, 3] = np.frombuffer(opacity[:known], np.uint8)
+    count = min(len(opacity), len(rows))
+    rows[:count, 3] = np.frombuffer(opacity[:count], np.uint8)
     return rows
 
 

@@ -30,12 +30,12 @@ def check_length(data: bytes, raster: list[Chunk]) -> None:
 
 
 def _has_more(stream: bytes, needed: int) -> bool:
-    unpacking, found = zlib_ng.decompressobj(), 0
+    unpacking, length = zlib_ng.decompressobj(), 0
     most = max(len(stream), _LEAST_PIECE)
     try:
-        while piece := unpacking.decompress(unpacking.unconsumed_tail if found else stream, most):
-            found += len(piece)
-            if found > needed:
+        while piece := unpacking.decompress(unpacking.unconsumed_tail if length else stream, most):
+            length += len(piece)
+            if length > needed:
                 return True
     except zlib_ng.error:  # type: ignore[misc]  # its stub calls this class an instance
         return False

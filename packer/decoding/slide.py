@@ -69,10 +69,10 @@ def levels_of(slide: Any) -> tuple[Size, ...]:
 
 def downsample_of(slide: Any, level: int) -> float:
     """Return how many times smaller than level 0 a level is. Raise BadPair if that is impossible."""
-    found = float(slide.level_downsamples[level])
-    if not 1 <= found <= MOST_SIDE:
-        raise BadPair(f"is damaged: its level {level} is {found:g} times smaller than level 0")
-    return found
+    factor = float(slide.level_downsamples[level])
+    if not 1 <= factor <= MOST_SIDE:
+        raise BadPair(f"is damaged: its level {level} is {factor:g} times smaller than level 0")
+    return factor
 
 
 def slide_header(levels: Sequence[Size], level: int, max_pixels: int) -> Header:
@@ -91,5 +91,5 @@ def slide_header(levels: Sequence[Size], level: int, max_pixels: int) -> Header:
 
 def levels_text(levels: Sequence[Size]) -> str:
     """Describe levels, such as `0: 1024x2048, 1: 256x512 (height x width)`."""
-    each = [f"{number}: {size_text(size)}" for number, size in enumerate(levels)]
-    return f"{', '.join(first_of(each, MOST_NAMED))} (height x width)"
+    sizes = [f"{number}: {size_text(size)}" for number, size in enumerate(levels)]
+    return f"{', '.join(first_of(sizes, MOST_NAMED))} (height x width)"

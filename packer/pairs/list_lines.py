@@ -69,8 +69,11 @@ class ListedPairs:
         paired = key in self._matches.images and key in self._matches.labels
         if paired or (self._keep and self._matches.lacks_label(key)):
             return self._matches.pair(key, line.where, line.split)
-        lacks = "no label" if key in self._matches.images else "no image" if key in self._matches.labels else None
-        lacks = lacks or "neither image nor label"
+        lacks = "neither image nor label"
+        if key in self._matches.images:
+            lacks = "no label"
+        elif key in self._matches.labels:
+            lacks = "no image"
         self.found.missing.append(of_line(line.where, f"{key[1]} has {lacks}", lacks))
         return None
 

@@ -25,7 +25,9 @@ class PathIndex:
     def exact(self, path: str) -> str | None:
         """Return the file of exactly this path, or else the only one that differs in the form of its accents."""
         files = self._files.get(composed(path), [])
-        return path if path in files else files[0] if len(files) == 1 else None
+        if path in files:
+            return path
+        return files[0] if len(files) == 1 else None
 
     def find(self, text: str) -> list[str]:
         """Return the files that share the longest tail with a path; several if the tail is ambiguous.

@@ -86,14 +86,14 @@ class Lookup:
         if pixels.shape[2] == 3:
             codes = codes | np.uint32(255 << 24)
         strays, inverse = np.unique(codes, return_inverse=True)
-        known = np.array([(*colour, 255)[:4] for colour, _ in self._colours], np.int32)
+        colours = np.array([(*colour, 255)[:4] for colour, _ in self._colours], np.int32)
         numbers = np.array([number for _, number in self._colours], np.uint16)
-        found = np.empty(len(strays), np.uint16)
+        nearest = np.empty(len(strays), np.uint16)
         for start in range(0, len(strays), 4096):
             part = strays[start : start + 4096, None] >> np.array([0, 8, 16, 24], np.uint32) & 0xFF
-            distances = ((part.astype(np.int32)[:, None, :] - known[None]) ** 2).sum(2)
-            found[start : start + 4096] = numbers[distances.argmin(1)]
-        index[unknown] = found[inverse]
+            distances = ((part.astype(np.int32)[:, None, :] - colours[None]) ** 2).sum(2)
+            nearest[start : start + 4096] = numbers[distances.argmin(1)]
+        index[unknown] = nearest[inverse]
 
 
 def colour_codes(pixels: Colours) -> NDArray[np.uint32]:

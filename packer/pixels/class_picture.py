@@ -45,9 +45,9 @@ def classify(label: LabelFile, judge: Callable[[LabelFile], Index]) -> ClassPict
     It sees a label with one pixel for each number or colour that occurs. If it refuses that, it sees the whole label,
     because its words count pixels.
     """
-    found = _distinct(label)
-    if found is not None:
-        numbers, used, each_once = found
+    distinct = _distinct(label)
+    if distinct is not None:
+        numbers, used, each_once = distinct
         try:
             classes = np.zeros(MOST, np.uint16)
             classes[used] = judge(each_once)[0]

@@ -90,9 +90,9 @@ def _in_tiles(field: Field, jpeg: JpegRules | None, numbers: NDArray[Any]) -> En
     table, axis = TileTable(grid.count), numbers.ndim - len(grid.sides)
     cuts = (index_of((strip, *grid.whole[1:])) for strip in grid.strips)
     strips = [encode_strip(field, jpeg, numbers[cut], table) for cut in cuts]
-    found = np.concatenate([strip.numbers for strip in strips], axis) if field.is_jpeg else None
+    decoded = np.concatenate([strip.numbers for strip in strips], axis) if field.is_jpeg else None
     stored = b"".join([table.to_bytes(), *(strip.stored for strip in strips)])
-    return Encoded(stored, found, sum(strip.squares for strip in strips))
+    return Encoded(stored, decoded, sum(strip.squares for strip in strips))
 
 
 def _unit(field: Field, jpeg: JpegRules | None, numbers: NDArray[Any]) -> Encoded:
@@ -103,10 +103,10 @@ def _unit(field: Field, jpeg: JpegRules | None, numbers: NDArray[Any]) -> Encode
         return Encoded(_frame(numbers))
     assert jpeg is not None, "planned fields have no other encoding"
     stored = _jpeg(numbers, jpeg.quality, 0 if field.is_tiled else blocks_of_stretch(*numbers.shape[1:]))
-    found = np.empty_like(numbers)
-    unpack_bytes(JPEG, np.frombuffer(stored, np.uint8), found)
-    squares = round(cv2.norm(numbers.reshape(-1), found.reshape(-1), cv2.NORM_L2SQR))
-    return Encoded(stored, found, squares)
+    decoded = np.empty_like(numbers)
+    unpack_bytes(JPEG, np.frombuffer(stored, np.uint8), decoded)
+    squares = round(cv2.norm(numbers.reshape(-1), decoded.reshape(-1), cv2.NORM_L2SQR))
+    return Encoded(stored, decoded, squares)
 
 
 def tools_of_encodings(fields: Sequence[Field]) -> tuple[str, ...]:

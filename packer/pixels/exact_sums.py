@@ -48,8 +48,8 @@ def byte_sums(numbers: NDArray[np.uint8], table: NDArray[Any]) -> tuple[int, int
         counts += (
             cv2.calcHist([numbers[first : first + lines]], [0], None, [256], [0, 256]).reshape(-1).astype(np.int64)
         )
-    known, (exact, squares) = counts.tolist(), _exact(table.tobytes(), table.dtype.str)
-    return sum(map(mul, known, exact)), sum(map(mul, known, squares))
+    counted, (exact, squares) = counts.tolist(), _exact(table.tobytes(), table.dtype.str)
+    return sum(map(mul, counted, exact)), sum(map(mul, counted, squares))
 
 
 @lru_cache(maxsize=4)

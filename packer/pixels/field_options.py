@@ -111,5 +111,5 @@ def naming_option(name: str) -> Iterator[None]:
 
 
 BY_KIND: dict[str, type[FieldOptions]] = {
-    each.kind: each for each in (PictureField, ClassesField, IdsField, ValuesField, MultilabelField)
+    options.kind: options for options in (PictureField, ClassesField, IdsField, ValuesField, MultilabelField)
 }

@@ -24,7 +24,9 @@ class JpegRules:
     @classmethod
     def parse(cls, text: str) -> JpegRules:
         """Return the rules of a text such as `95` or `keep`; an empty one stands for the default."""
-        return cls(keep=True) if text == KEEP else cls(int(text)) if text else cls()
+        if text == KEEP:
+            return cls(keep=True)
+        return cls(int(text)) if text else cls()
 
     @property
     def option(self) -> str:

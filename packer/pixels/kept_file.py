@@ -37,9 +37,9 @@ def _holds(field: Field, file: bytes, numbers: NDArray[Any]) -> bool:
     """Return whether readers get just these numbers from a file."""
     if not field.is_tiled and not file.startswith(SIGNATURE):
         return False
-    found = np.empty_like(numbers)
+    decoded = np.empty_like(numbers)
     try:
-        unpack_row(field, np.frombuffer(file, np.uint8), found)
+        unpack_row(field, np.frombuffer(file, np.uint8), decoded)
     except DamagedError:
         return False
-    return np.array_equal(found, numbers)
+    return np.array_equal(decoded, numbers)

@@ -34,8 +34,8 @@ def is_binary(values: Collection[int]) -> bool:
 
 def class_values(values: Collection[int]) -> list[int]:
     """Return the values that are classes. 255 usually is not one, but it ends a scale of grays in equal steps."""
-    known = sorted(values)
-    return known if len(known) < 3 or is_gray_scale(known) else [value for value in known if value != IGNORED]
+    ordered = sorted(values)
+    return ordered if len(ordered) < 3 or is_gray_scale(ordered) else [value for value in ordered if value != IGNORED]
 
 
 def is_gray_scale(values: Collection[int]) -> bool:
@@ -77,6 +77,6 @@ def advice_on(values: Mapping[int, int], presets: Iterable[str] = (), has_palett
 
 def advice_on_strays(pixels: NDArray[Any], codec: str) -> str:
     """Return what to do with a label that has pixels in no class."""
-    if pixels.ndim == 2 and len(found := np.unique(pixels)) == 2 and is_binary(found.tolist()):
+    if pixels.ndim == 2 and len(values := np.unique(pixels)) == 2 and is_binary(values.tolist()):
         return f"a mask of two values is read with {AS_BINARY}"
     return NUMBERS_BESIDE_COLOURS if pixels.ndim == 2 and codec == COLOUR else ADD_OR_IGNORE

@@ -135,9 +135,9 @@ def _inside(numbers: NDArray[Any]) -> Mask:
     others = inside & (codes != usual)
     if others.any():
         row, column = position(others)
-        found = [_shown(code, numbers.ndim == 3) for code in (int(codes[row, column]), int(usual))]
+        texts = [_shown(code, numbers.ndim == 3) for code in (int(codes[row, column]), int(usual))]
         raise BadPair(
-            f"has {found[0]} at row {row}, column {column}, and {found[1]}; besides 0 the file of a class has one "
+            f"has {texts[0]} at row {row}, column {column}, and {texts[1]}; besides 0 the file of a class has one "
             "number, so it may be a picture or a label of another kind"
         )
     return inside

@@ -66,18 +66,20 @@ def propose_annotated(request: ProbeRequest) -> AnnotatedProposal | None:
     folder = request.objects or FolderSource(request.raw)
     files: RawFiles = request.objects.files if request.objects else find_files(request.raw)
     try:
-        found = annotations_in(folder, files)
+        annotations = annotations_in(folder, files)
     except InputError:
         if label_pictures(files):  # the trial of these names both ways
             return None
         raise
-    many = indexed_in(folder, files) if found is None and type(folder) is FolderSource else None
-    if found is None and many is None:
+    many = indexed_in(folder, files) if annotations is None and type(folder) is FolderSource else None
+    if annotations is None and many is None:
         return None
-    settings = _templates(found, many)
+    settings = _templates(annotations, many)
     questions = _questions(many) if many else []
-    if found is not None and found.doubt:
-        questions.append(f"are these outlines? {found.template} could have {found.doubt}; a label needs outlines")
+    if annotations is not None and annotations.doubt:
+        questions.append(
+            f"are these outlines? {annotations.template} could have {annotations.doubt}; a label needs outlines"
+        )
     if isinstance(request.classes, str):
         settings["classes"] = str(Path(request.classes).absolute())
     if request.ignore:
@@ -85,9 +87,9 @@ def propose_annotated(request: ProbeRequest) -> AnnotatedProposal | None:
     doubts_of_images = list(_image_doubts(folder, files, settings))
     lenient = {"missing": "skip", "on-bad": "skip", "size": "native", "unknown": "ignore"}
     with TemporaryDirectory() as target:
-        given = {"raw": request.location, "out": str(Path(target) / "out"), "workers": "1"}
+        folders = {"raw": request.location, "out": str(Path(target) / "out"), "workers": "1"}
         try:
-            plan = make_plan(Request.from_settings({**effective({**settings, **lenient}), **given}))
+            plan = make_plan(Request.from_settings({**effective({**settings, **lenient}), **folders}))
         except PackError as error:
             reason = ": ".join(line.strip() for line in str(error).splitlines()[:2])
             doubts = (*questions, f"a build refuses this proposal: {reason}")
@@ -97,14 +99,17 @@ def propose_annotated(request: ProbeRequest) -> AnnotatedProposal | None:
     return _proposal(settings, questions, doubts_of_images, plan)
 
 
-def _templates(found: FoundAnnotations | None, many: AnnotationTemplate | None) -> dict[str, Setting]:
+def _templates(annotations: FoundAnnotations | None, many: AnnotationTemplate | None) -> dict[str, Setting]:
     """Return the settings of annotations of one picture each, or else of many; none if there are none."""
-    if found is not None:
-        certain = CERTAIN if found.doubt else ""  # the user answers a question first
-        return {"image": found.images, "annotations": f"{certain}{found.template}"}
+    if annotations is not None:
+        certain = CERTAIN if annotations.doubt else ""  # the user answers a question first
+        return {"image": annotations.images, "annotations": f"{certain}{annotations.template}"}
     if many is None:
         return {}
-    return {"annotations": many.template, **({"image": many.images} if many.images else {})}
+    settings: dict[str, Setting] = {"annotations": many.template}
+    if many.images:
+        settings["image"] = many.images
+    return settings
 
 
 def _questions(many: AnnotationTemplate) -> list[str]:
@@ -117,8 +122,10 @@ def _questions(many: AnnotationTemplate) -> list[str]:
             f"are these folders the splits: {shown}? Then name them, such as image = 'images/{{split}}/{{key}}', or "
             "draw others, such as split = '80/10/10'. The proposal does neither"
         )
-    others = ", ".join(first_of(many.others, MOST_NAMED))
-    return [*questions, *([f"other files of annotations {unread}: {others}"] if others else [])]
+    if many.others:
+        others = ", ".join(first_of(many.others, MOST_NAMED))
+        questions.append(f"other files of annotations {unread}: {others}")
+    return questions
 
 
 def _image_doubts(folder: FolderSource, files: RawFiles, settings: dict[str, Setting]) -> Iterator[str]:
@@ -130,8 +137,8 @@ def _image_doubts(folder: FolderSource, files: RawFiles, settings: dict[str, Set
         with suppress(BadPair):  # a build says why
             headers.append(folder.header(images[index]))
     return image_doubts(
-        any(each.extra for each in headers),
-        deepest_of(each.plain_depth for each in headers),
+        any(header.extra for header in headers),
+        deepest_of(header.plain_depth for header in headers),
         map(str, headers),
         settings,
     )

@@ -19,26 +19,26 @@ TOGETHER = "trainval"
 
 
 def coverage_questions(
-    files: Sequence[str], given: PairingRules, pairing: Pairing, fields: Collection[str], has_rivals: bool
+    files: Sequence[str], rules: PairingRules, pairing: Pairing, fields: Collection[str], has_rivals: bool
 ) -> Iterator[str]:
     """Yield a question if pictures that are in no pair could be pairs, too. Templates of the user are certain.
 
     With rivals of the pairs there is a question already about files that are in no pair.
     """
-    if given.image or given.pairs or given.lists:
+    if rules.image or rules.pairs or rules.lists:
         return
     used = {composed(path) for pair in pairing.pairs for path in (pair.image, pair.label)}
     used |= {composed(path) for problem in pairing.missing for path in problem.files} | set(map(composed, fields))
     rest = [path for path in map(composed, files) if path not in used and path.lower().endswith(PICTURES)]
     covered = f"the proposal has {counted(len(pairing.pairs), 'pair')}, and other pictures"
-    others = [each for each in suggest_templates(rest) if not speaks_against_labels(each.label)]
-    unlisted = sum(each.pairs for each in others if _templates(each) == _templates(pairing))
+    others = [suggestion for suggestion in suggest_templates(rest) if not speaks_against_labels(suggestion.label)]
+    unlisted = sum(suggestion.pairs for suggestion in others if _templates(suggestion) == _templates(pairing))
     if unlisted:
         rest_of_lists = counted(unlisted, "pair")
         yield f"{covered} of the same templates are in no list ({rest_of_lists}); are they left out on purpose?"
-    others = [each for each in others if _templates(each) != _templates(pairing)]
+    others = [suggestion for suggestion in others if _templates(suggestion) != _templates(pairing)]
     if others:
-        texts = [f"image = '{each.image}', label = '{each.label}'" for each in others]
+        texts = [f"image = '{suggestion.image}', label = '{suggestion.label}'" for suggestion in others]
         shown = ", ".join(first_of(texts, MOST_NAMED))
         yield f"{covered} could be pairs, too: {shown}; does one layout fit all, or is each a pack of its own?"
         return
@@ -50,10 +50,10 @@ def coverage_questions(
         yield f"{covered} in the same folders are left out: {', '.join(first_of(near, MOST_NAMED))}; is that right?"
 
 
-def _templates(found: Pairing | Suggestion) -> tuple[str, str]:
-    if isinstance(found, Suggestion):
-        return found.image, found.label
-    return found.image_template, found.label_template
+def _templates(pairs: Pairing | Suggestion) -> tuple[str, str]:
+    if isinstance(pairs, Suggestion):
+        return pairs.image, pairs.label
+    return pairs.image_template, pairs.label_template
 
 
 def list_questions(files: Sequence[str], pairing: Pairing, settings: Settings) -> Iterator[str]:

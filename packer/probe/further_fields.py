@@ -41,15 +41,15 @@ def further_fields(files: Sequence[str], pairing: Pairing, source: FolderSource)
     splits: dict[str, list[str]] = {}
     for pair in pairing.pairs:
         splits.setdefault(composed(pair.key), []).append(pair.split)
-    found: dict[str, dict[tuple[str, str], str]] = {}
+    paths_of: dict[str, dict[tuple[str, str], str]] = {}
     for path in files:
         if composed(path) in used or not path.lower().endswith(PICTURES):
             continue
         for template, key in _templates(path, splits):
-            found.setdefault(template, {}).setdefault(key, path)
+            paths_of.setdefault(template, {}).setdefault(key, path)
     fields: dict[str, FurtherField] = {}
-    for template in sorted(found):
-        paths = tuple(found[template].values())
+    for template in sorted(paths_of):
+        paths = tuple(paths_of[template].values())
         if len(paths) >= LEAST_SHARE * len(pairing.pairs):
             name, text = _described(template, paths[0], source, set(fields))
             if NAME.fullmatch(name) and name not in (IMAGE, LABEL):
@@ -67,10 +67,10 @@ def _templates(path: str, splits: Mapping[str, Sequence[str]]) -> Iterator[tuple
         start = stem.removesuffix(ending)
         for cut in [0, *(slash.end() for slash in re.finditer("/", start))]:
             key, folders = composed(start[cut:]), start[:cut].split("/")[:-1]
-            known = splits.get(key, ())
-            named = [split for split in known if split in folders and split != ALL]
-            if len(named or known) == 1:
-                split = (named or known)[0]
+            splits_of_key = splits.get(key, ())
+            named = [split for split in splits_of_key if split in folders and split != ALL]
+            if len(named or splits_of_key) == 1:
+                split = (named or splits_of_key)[0]
                 folder = "".join("{split}/" if name == split else f"{name}/" for name in folders)
                 yield f"{folder}{{key}}{ending}{dot}{suffix}", (split, key)
 
@@ -84,14 +84,14 @@ def _described(template: str, path: str, source: FolderSource, taken: Set[str]) 
     is_plain = header.dtype == "|u1" and not header.extra
     words = re.findall("[a-z][a-z0-9]*", re.sub(r"\{(split|key)\}|\.\w+$", " ", template.lower()))
     is_measured = header.channels == 1 and (header.is_float or header.depth > 8)
-    known = [(word, kind) for word in reversed(words) for kind, names in KINDS.items() if word in names]
+    kinds = [(word, kind) for word in reversed(words) for kind, names in KINDS.items() if word in names]
     if is_measured and words:
-        known.append((words[-1], VALUES))
-    if not known:
+        kinds.append((words[-1], VALUES))
+    if not kinds:
         return "", ""
-    name, kind = known[0]
+    name, kind = kinds[0]
     names = (name, "_".join(words), *(f"{name}_{number}" for number in range(2, len(taken) + 3)))
-    name = next(each for each in names if each not in taken)
+    name = next(free for free in names if free not in taken)
     return name, _text(name, kind, template, is_plain)
 
 

@@ -65,13 +65,13 @@ def read_by_table(
     except UsageError as error:
         return LabelReading(rules, table, (), (str(error),))
     counts, by_colour = pixel_counts(labels, rules)
-    known = known_pixels(counts, table, by_colour)
+    known_counts = known_pixels(counts, table, by_colour)
     why, doubts = [f"read as {rules.codec}"], []
     if counts:
-        share = 100 * known.total() / counts.total()
+        share = 100 * known_counts.total() / counts.total()
         unit = "colours" if by_colour else "values"
-        why.append(f"{len(known)} of {len(counts)} {unit} are in {source} ({share:.2f} % of the pixels)")
-    unknown = counts - known
+        why.append(f"{len(known_counts)} of {len(counts)} {unit} are in {source} ({share:.2f} % of the pixels)")
+    unknown = counts - known_counts
     if unknown and by_colour and labels.grays and not labels.palettes.indices:
         doubts.append(f"{NUMBERS_BESIDE_COLOURS} to {source}")
     elif unknown:

@@ -73,11 +73,11 @@ def _pairs_by(raw: Path, settings: Settings, listed: RawFiles | None) -> int:
 def _same_colours(labels: LabelSurvey, classes: ClassTable) -> bool:
     """Check that palettes have the colours of the classes at their indices, or that all colours are in classes."""
     if labels.palettes.indices:
-        drawn = {known.colour: set(known.values) for known in classes.classes if known.colour is not None}
+        drawn = {entry.colour: set(entry.values) for entry in classes.classes if entry.colour is not None}
         ignored = set(classes.ignored_values)
         shown = [(_rgb(code), indices) for code, indices in labels.palettes.indices.items() if not indices <= ignored]
         return len(shown) >= LEAST_COLOURS and all(indices <= drawn.get(rgb, set()) for rgb, indices in shown)
-    known_colours = {colour[:3] for known in classes.classes for colour in known.colours}
+    known_colours = {colour[:3] for entry in classes.classes for colour in entry.colours}
     known_colours |= {colour[:3] for colour in classes.ignored_colours}
     return len(labels.colours) >= LEAST_COLOURS and {_rgb(code) for code in labels.colours} <= known_colours
 

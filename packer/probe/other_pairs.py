@@ -18,9 +18,9 @@ LEAST_SHARE = 0.5
 MOST_RIVALS = 3
 
 
-def rival_questions(files: Sequence[str], given: PairingRules, pairing: Pairing) -> Iterator[str]:
+def rival_questions(files: Sequence[str], rules: PairingRules, pairing: Pairing) -> Iterator[str]:
     """Yield a question if other files could be the labels, or else the images. Templates of the user are certain."""
-    if given.image or given.pairs or VOC_IMAGES in pairing.image_template:
+    if rules.image or rules.pairs or VOC_IMAGES in pairing.image_template:
         return
     pairs = {composed(pair.image): composed(pair.label) for pair in pairing.pairs}
     labels = set(pairs.values())
@@ -40,13 +40,13 @@ def rival_questions(files: Sequence[str], given: PairingRules, pairing: Pairing)
 def _templates(pictures: Sequence[str], side: str, partners: set[str], others: set[str]) -> list[str]:
     """Return the templates of one side that give many of the partners another file."""
     suggestions = suggest_templates(pictures)
-    found = [
+    templates = [
         _shown(side, suggestion.label if side == "label" else suggestion.image)
         for suggestion in suggestions
         if not speaks_against_labels(suggestion.label)
         and _share(pictures, suggestion, side, partners, others) >= LEAST_SHARE
     ]
-    return list(dict.fromkeys(found))[:MOST_RIVALS]
+    return list(dict.fromkeys(templates))[:MOST_RIVALS]
 
 
 def _share(pictures: Sequence[str], suggestion: Suggestion, side: str, partners: set[str], others: set[str]) -> float:

@@ -94,8 +94,8 @@ def _probe(request: ProbeRequest) -> ProbeResult:
     except InputError as error:
         return ProbeResult(len(files), None, str(error), (), None, None, (), {}, ())
     if annotated is not None:
-        known = (annotated.settings, annotated.doubts)
-        return ProbeResult(len(files), None, None, (), None, None, (), *known, annotated=annotated)
+        proposed = (annotated.settings, annotated.doubts)
+        return ProbeResult(len(files), None, None, (), None, None, (), *proposed, annotated=annotated)
     proposals = tuple(suggest_templates(files))
     pairing, rules, why_not = _pairing(request, proposals)
     if pairing is None:
@@ -130,8 +130,8 @@ def _probe(request: ProbeRequest) -> ProbeResult:
     doubts = [*questions, *_trial_doubts(trial, survey), *doubts]
     if questions:
         settings = {DECIDE: questions, **settings}
-    found = (survey, reading, matches, settings, tuple(doubts), further)
-    return ProbeResult(len(files), pairing, None, proposals, *found)
+    parts = (survey, reading, matches, settings, tuple(doubts), further)
+    return ProbeResult(len(files), pairing, None, proposals, *parts)
 
 
 def _trial_doubts(trial: Trial, survey: Survey) -> Iterator[str]:
@@ -142,8 +142,8 @@ def _trial_doubts(trial: Trial, survey: Survey) -> Iterator[str]:
         first = next(iter(trial.bad.values()))
         yield f"no pair of the sample can be packed with this proposal, the first because {first}"
     elif survey.bad:
-        found = "1 bad pair was" if len(survey.bad) == 1 else f"{len(survey.bad)} bad pairs were"
-        yield f'{found} found: fix them, or leave them out with on-bad = "skip"'
+        count = "1 bad pair was" if len(survey.bad) == 1 else f"{len(survey.bad)} bad pairs were"
+        yield f'{count} found: fix them, or leave them out with on-bad = "skip"'
 
 
 def _pairing(request: ProbeRequest, proposals: Sequence[Suggestion]) -> tuple[Pairing | None, PairingRules, str | None]:
@@ -155,7 +155,7 @@ def _pairing(request: ProbeRequest, proposals: Sequence[Suggestion]) -> tuple[Pa
         except InputError as error:
             return None, rules, str(error)
     listed = request.objects.files if request.objects else None
-    given = request.pairing != PairingRules()
+    has_rules = request.pairing != PairingRules()
     try:
         return find_pairs(request.raw, rules, files=listed), rules, None
     except SettingsError:
@@ -163,9 +163,9 @@ def _pairing(request: ProbeRequest, proposals: Sequence[Suggestion]) -> tuple[Pa
     except InputError as error:
         refusal = error
     folder = request.objects or FolderSource(request.raw)
-    advised = refusal if given else with_exports(refusal, folder, listed or find_files(request.raw))
+    advised = refusal if has_rules else with_exports(refusal, folder, listed or find_files(request.raw))
     why_not = str(advised).replace(str(request.raw), request.location)
-    if not given:
+    if not has_rules:
         for suggestion in proposals:
             rules = PairingRules(suggestion.image, suggestion.label, missing="skip")
             try:
@@ -180,10 +180,10 @@ def _reading(
 ) -> tuple[LabelReading, Settings]:
     """Choose the first way to read the labels that fits, and return it with its settings."""
     labels = survey.labels
-    raw, given = request.raw, load_class_table(request.raw, request.classes, request.ignore)
-    if given is not None:
+    raw, table_given = request.raw, load_class_table(request.raw, request.classes, request.ignore)
+    if table_given is not None:
         source = "--classes" if request.classes is not None else "the class table of the folder"
-        return read_by_table(labels, given, source), _given_class_settings(request)
+        return read_by_table(labels, table_given, source), _given_class_settings(request)
     exact = [match for match in matches if match.exact and not _is_usual_palette(labels, match)]
     if len(exact) == 1 and exact[0].pairs:
         return _by_preset(labels, exact[0]), {"preset": exact[0].name}
@@ -284,13 +284,13 @@ def _pairing_settings(rules: PairingRules, pairing: Pairing) -> Iterator[tuple[s
 
 def _given_class_settings(request: ProbeRequest) -> Settings:
     """Return the given class options as settings."""
-    given: dict[str, Setting] = {}
+    settings: dict[str, Setting] = {}
     if isinstance(request.classes, str):
         values = is_values(request.classes)
-        given["classes"] = request.classes if values else str(Path(request.classes).absolute())
+        settings["classes"] = request.classes if values else str(Path(request.classes).absolute())
     if request.ignore:
-        given["ignore"] = list(request.ignore)
-    return given
+        settings["ignore"] = list(request.ignore)
+    return settings
 
 
 def _rule_settings(rules: LabelRules) -> Settings:

@@ -59,12 +59,12 @@ class ProbeRequest:
     @classmethod
     def from_options(cls, raw: Path, options: ProbeOptions) -> ProbeRequest:
         """The request that these options make. None counts as not given."""
-        known = list(ProbeOptions.__annotations__)
+        names = list(ProbeOptions.__annotations__)
         for name in options:
-            if name not in known:
-                raise TypeError(f"probe options: {name!r} {unknown_key(name, known)}")
-        given = from_python({name: value for name, value in options.items() if name != "sample"})
-        values = {name.replace("-", "_"): value_of(OPTIONS[name], setting) for name, setting in given.items()}
+            if name not in names:
+                raise TypeError(f"probe options: {name!r} {unknown_key(name, names)}")
+        settings = from_python({name: value for name, value in options.items() if name != "sample"})
+        values = {name.replace("-", "_"): value_of(OPTIONS[name], setting) for name, setting in settings.items()}
         rules = {rule.name: values.pop(rule.name) for rule in fields(PairingRules) if rule.name in values}
         values.setdefault("workers", usable_cores())
         return cls(raw, PairingRules(**rules), sample=options.get("sample", cls.sample), **values)

@@ -111,7 +111,7 @@ def survey_pairs(folder: FolderSource, sampler: LabelSampler, most: int, near: b
         if counts.look
     ]
     fields = ((IMAGE, {image.no_data for image, _ in headers}), (LABEL, {label.no_data for _, label in headers}))
-    no_data = [NO_DATA.format(name, value) for name, found in fields for value in found - {""}]
+    no_data = [NO_DATA.format(name, value) for name, marks in fields for value in marks - {""}]
     return Survey(
         sizes,
         Counter(str(image) for image, _ in headers),

@@ -49,8 +49,8 @@ def try_settings(
         list(refs_of(sample)), len(sample), recipe.classes, recipe.read_rules, images=True
     )
     bad = {sample[index][:2]: counts.bad for index, counts in seen.items() if counts.bad is not None}
-    known = {(ref.split, ref.key): reason for ref, reason in plan.bad_pairs}
-    return Trial(None, {**bad, **known}, len(bad) == len(seen) > 0)
+    refused = {(ref.split, ref.key): reason for ref, reason in plan.bad_pairs}
+    return Trial(None, {**bad, **refused}, len(bad) == len(seen) > 0)
 
 
 def _one_line(error: PackError) -> str:

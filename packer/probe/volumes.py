@@ -23,9 +23,9 @@ MOST_TRIED = 16
 
 def nifti_pairs(raw: Path, rules: PairingRules) -> Pairing:
     """Return the pairs of a folder of NIfTI files. A volume without a partner is an error."""
-    found = NiftiSlices.at(raw, Names(rules.image, rules.label))
-    image, label = found.templates
-    return Pairing(NIFTI, tuple(Pair(*name, *paths) for name, paths in found.volumes.items()), image, label)
+    slices = NiftiSlices.at(raw, Names(rules.image, rules.label))
+    image, label = slices.templates
+    return Pairing(NIFTI, tuple(Pair(*name, *paths) for name, paths in slices.volumes.items()), image, label)
 
 
 def nifti_volumes(raw: Path, pairing: Pairing) -> NiftiVolumes | None:

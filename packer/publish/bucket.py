@@ -42,9 +42,9 @@ class Bucket(Outbox):
         self._copied: dict[Path, int] = {}
         """The times of files that were copied. One that still has its time was not written here."""
 
-    def copy(self, found: Entries, names: Iterable[str]) -> None:
+    def copy(self, entries: Entries, names: Iterable[str]) -> None:
         """Copy small objects to the shadow."""
-        copy_objects(self.store, self.folder, found, names, self._note)
+        copy_objects(self.store, self.folder, entries, names, self._note)
 
     def send(self, receipt: Receipt) -> None:
         """Send a shard that was written, its receipt after its files. Then its files take no disk here."""
@@ -74,9 +74,9 @@ class Bucket(Outbox):
         return path.stat().st_mtime_ns != self._copied.get(path)
 
 
-def with_stamps(found: Entries) -> list[str]:
+def with_stamps(entries: Entries) -> list[str]:
     """Return the names of the objects that a plan needs, to find what may be reused."""
-    stems = stems_with_stamps(found)
+    stems = stems_with_stamps(entries)
     return [*receipts_of(stems), *(f"{STAMPS}/{stem}{STAMP}" for stem in stems)]
 
 
@@ -86,22 +86,22 @@ def open_bucket(
     scratch: Path | None,
     slots: int,
     may_lock: bool,
-    wanted: ChosenNames = with_stamps,
+    choose: ChosenNames = with_stamps,
 ) -> Iterator[Bucket]:
     """Open the bucket of a pack, after a probe of its conditions, with a shadow below `scratch` or TMPDIR.
 
-    `wanted` names the small objects that the shadow gets besides manifest and table.
+    `choose` names the small objects that the shadow gets besides manifest and table.
     """
     with store_errors(), exclusive(open_store(url), may_lock) as store:
-        before, found = read_current(store), objects_of_pack(store)
-        names = wanted(found)
-        mark(store, found)
+        before, entries = read_current(store), objects_of_pack(store)
+        names = choose(entries)
+        mark(store, entries)
         check_pin(store)
         with private_scratch(scratch) as folder:
-            make_shadow(store, folder, before, found)
+            make_shadow(store, folder, before, entries)
             bucket = Bucket(store, folder, before, slots)
             try:
-                bucket.copy(found, names)
+                bucket.copy(entries, names)
                 yield bucket
             finally:
                 bucket.close()

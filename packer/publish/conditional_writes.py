@@ -53,7 +53,7 @@ def _written(store: Store, name: str, data: Data, old: Version | None, write: Ca
         try:
             if write():
                 return True
-            found, version = store.read(name)
+            stored, version = store.read(name)
         except FileNotFoundError:
             if old is not None:
                 return False  # somebody deleted it
@@ -62,8 +62,8 @@ def _written(store: Store, name: str, data: Data, old: Version | None, write: Ca
             if number == TRIES - 1 or time.monotonic() > until:
                 raise
             continue
-        if found == data:
+        if stored == data:
             return True
         if old is None or version.tag != old.tag:
             return False
-    raise StoreBusyError(f"{store.url}/{name}: was not written, although nobody else writes it")
+    raise StoreBusyError(f"{store.url}/{name}: was not written, although no other process writes it")

@@ -95,8 +95,8 @@ def _claim(store: Store, number: int, text: bytes) -> None:
     """Create the kept copy of a manifest: who creates it publishes this generation. A damaged one does not count."""
     name = _kept_name(number)
     if not created(store, name, text):
-        found, version = store.read(name)
-        if _parsed(found, name) is not None or not replaced(store, name, text, version):
+        kept, version = store.read(name)
+        if _parsed(kept, name) is not None or not replaced(store, name, text, version):
             raise _lost(store)
 
 

@@ -55,18 +55,18 @@ def private_scratch(scratch: Path | None) -> Iterator[Path]:
 
 @contextmanager
 def open_shadow(
-    store: Store, scratch: Path | None, wanted: ChosenNames, holes: Collection[str] = (SHARDS,)
+    store: Store, scratch: Path | None, choose: ChosenNames, holes: Collection[str] = (SHARDS,)
 ) -> Iterator[Path]:
     """Make the shadow of a pack in a store, of which nothing is changed.
 
-    It has copies of the objects that `wanted` names besides manifest and table, and files without content for the rest
+    It has copies of the objects that `choose` names besides manifest and table, and files without content for the rest
     of the folders `holes`. Errors of the packer and of readers name the URL.
     """
-    found = objects_of_pack(store)
-    names = wanted(found)
+    entries = objects_of_pack(store)
+    names = choose(entries)
     with private_scratch(scratch) as folder:
-        make_shadow(store, folder, read_current(store), found, holes)
-        copy_objects(store, folder, found, names)
+        make_shadow(store, folder, read_current(store), entries, holes)
+        copy_objects(store, folder, entries, names)
         try:
             yield folder
         except (PackError, ReadError) as error:
@@ -81,55 +81,55 @@ def named(text: str, folder: Path, store: Store) -> str:
 
 def objects_of_pack(store: Store) -> dict[str, Listed]:
     """Return each object of a pack. Refuse a folder that holds anything but a pack; an empty one is new."""
-    found = {entry.name: entry for entry in store.list("")}
-    others = [name for name in found if not name.startswith((PREFIX, f"{LOCKS}/"))]
-    is_pack = MARK in found or (MANIFEST in found and is_our_manifest(store.read(MANIFEST, 0, 100)[0][:100]))
+    entries = {entry.name: entry for entry in store.list("")}
+    others = [name for name in entries if not name.startswith((PREFIX, f"{LOCKS}/"))]
+    is_pack = MARK in entries or (MANIFEST in entries and is_our_manifest(store.read(MANIFEST, 0, 100)[0][:100]))
     if others and not is_pack:
         raise TargetError(
             f"{store.url}: exists and is not a packed data set (it holds {', '.join(first_of(others, 3))}); "
             "name a new or an empty folder"
         )
-    return found
+    return entries
 
 
 def sizes_of_pack(store: Store) -> dict[str, int]:
     """Return the size of each object of a pack, which is marked as ours. Refuse a folder with anything else."""
-    found = objects_of_pack(store)
-    mark(store, found)
-    return {name: entry.size for name, entry in found.items()}
+    entries = objects_of_pack(store)
+    mark(store, entries)
+    return {name: entry.size for name, entry in entries.items()}
 
 
-def mark(store: Store, found: Entries) -> None:
+def mark(store: Store, entries: Entries) -> None:
     """Mark a store as ours, unless it is. Delete locks and probes that are a day old: their owners could not do it."""
     until = time.time() - MAX_AGE
-    others = (entry for name, entry in found.items() if name.startswith((PREFIX, f"{LOCKS}/")))
+    others = (entry for name, entry in entries.items() if name.startswith((PREFIX, f"{LOCKS}/")))
     with suppress(StoreError):  # a store may refuse it
         store.delete(entry.name for entry in others if 0 < entry.modified < until)
-    if MARK not in found:
+    if MARK not in entries:
         answered(lambda: store.put(MARK, MARK_TEXT.encode()))
 
 
 def make_shadow(
-    store: Store, folder: Path, before: Current, found: Entries, holes: Collection[str] = (SHARDS,)
+    store: Store, folder: Path, before: Current, entries: Entries, holes: Collection[str] = (SHARDS,)
 ) -> None:
     """Copy the mark, the manifest and the table; make files without content for the large objects."""
     (folder / MARK).write_text(MARK_TEXT)
     copied = [] if before.manifest is None else [table_path(Path(), before.manifest.table).as_posix()]
-    copy_objects(store, folder, found, [MANIFEST, *copied])
-    make_holes(folder, found, holes)
+    copy_objects(store, folder, entries, [MANIFEST, *copied])
+    make_holes(folder, entries, holes)
 
 
 def show_shards(store: Store, folder: Path, stems: Collection[str]) -> None:
     """Copy the receipts of these shards, and make files without content for the rest of them."""
     if stems:  # else nothing is listed
-        found = {entry.name: entry for entry in store.list(SHARDS) if _stem(entry.name) in stems}
-        copy_objects(store, folder, found, receipts_of(stems))
-        make_holes(folder, found)
+        entries = {entry.name: entry for entry in store.list(SHARDS) if _stem(entry.name) in stems}
+        copy_objects(store, folder, entries, receipts_of(stems))
+        make_holes(folder, entries)
 
 
-def make_holes(folder: Path, found: Entries, folders: Collection[str] = (SHARDS,)) -> None:
+def make_holes(folder: Path, entries: Entries, folders: Collection[str] = (SHARDS,)) -> None:
     """Make files that are as long and as old as those objects of these folders that were not copied."""
-    for name, entry in found.items():
+    for name, entry in entries.items():
         if name.partition("/")[0] in folders:
             path = folder / check_name(name)
             if not path.exists():
@@ -150,9 +150,9 @@ def _stem(name: str) -> str:
     return match[1] if match else ""
 
 
-def stems_with_stamps(found: Entries) -> list[str]:
+def stems_with_stamps(entries: Entries) -> list[str]:
     """Return the stems of the shards that have stamps."""
-    stamps = (path.name for path in map(Path, found) if path.parent == Path(STAMPS) and path.suffix == STAMP)
+    stamps = (path.name for path in map(Path, entries) if path.parent == Path(STAMPS) and path.suffix == STAMP)
     return [name.removesuffix(STAMP) for name in stamps]
 
 
@@ -164,7 +164,7 @@ def receipts_of(stems: Iterable[str]) -> list[str]:
 def copy_objects(
     store: Store,
     folder: Path,
-    found: Entries,
+    entries: Entries,
     names: Iterable[str],
     copied: Callable[[Path], object] = lambda path: None,
 ) -> None:
@@ -174,8 +174,8 @@ def copy_objects(
         data, _ = answered(lambda: store.read(name))
         path = folder / check_name(name)
         path.write_bytes(data)
-        os.utime(path, (found[name].modified, found[name].modified))
+        os.utime(path, (entries[name].modified, entries[name].modified))
         copied(path)
 
     with ThreadPoolExecutor(READERS) as threads:
-        list(threads.map(copy, (name for name in names if name in found)))
+        list(threads.map(copy, (name for name in names if name in entries)))

@@ -67,10 +67,10 @@ class LockedStore:
     def _put_if(self, name: str, data: Data, old: Version | None) -> bool:
         self._check()
         try:
-            found = self._store.read(name)[1]
+            version = self._store.read(name)[1]
         except FileNotFoundError:
-            found = None
-        if (found and found.tag) != (old and old.tag):
+            version = None
+        if (version and version.tag) != (old and old.tag):
             return False
         self._store.put(name, data)
         return True
@@ -116,7 +116,7 @@ def _check_alone(store: Store, mine: str) -> None:
     if mine not in locks:
         raise BusyError(f"{store.url}: the lock of this build is gone; try again")
     if not locks[mine].modified:
-        raise StoreError(f"{store.url}: this store shows no times, so nobody could see that a lock is dead")
+        raise StoreError(f"{store.url}: this store shows no times, so no process could see that a lock is dead")
     others = [name for name, entry in locks.items() if name != mine and _lives(entry, locks[mine])]
     if others:
         raise BusyError(f"{store.url}: is being changed by {_owner(store, others[0])}")

@@ -35,9 +35,9 @@ def pin(out: Path | Store) -> None:
 @store_errors()
 def unpin(out: Path | Store) -> bool:
     """Remove the pin, and return whether there was one. The lock must be held."""
-    there = is_pinned(out)
+    was_pinned = is_pinned(out)
     store_of(out).delete([PIN])
-    return there
+    return was_pinned
 
 
 def check_pin(out: Path | Store) -> None:

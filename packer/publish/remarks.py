@@ -99,9 +99,9 @@ def _triples(entry: Entry, key: str) -> tuple[tuple[str, str, str], ...]:
 
 def _lists(entry: Entry, key: str) -> list[list[Any]]:
     """Take lists of three items. The second one of a finding is a list."""
-    found = entry.lists(key)
+    lists = entry.lists(key)
     inner = list if key == "findings" else str
-    if len(found) > MOST_LISTED or any(len(item) != 3 or not isinstance(item[1], inner) for item in found):
+    if len(lists) > MOST_LISTED or any(len(item) != 3 or not isinstance(item[1], inner) for item in lists):
         entry.problem(key, f"expected at most {MOST_LISTED} lists of three items")
         return []
-    return found
+    return lists

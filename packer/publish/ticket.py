@@ -81,7 +81,7 @@ class Tickets:
 
 def tickets_among(names: Iterable[str], shards: int) -> tuple[dict[int, list[Ticket]], int]:
     """Return the tickets among the names in the folder of a plan with so many shards. See `Tickets.read`."""
-    found: dict[int, list[Ticket]] = {}
+    tickets: dict[int, list[Ticket]] = {}
     parts = 0
     for name in sorted(name.rpartition("/")[2] for name in names):
         if match := _PARTS.fullmatch(name):
@@ -90,5 +90,5 @@ def tickets_among(names: Iterable[str], shards: int) -> tuple[dict[int, list[Tic
             ticket = Ticket(int(match[1]), match[2], match[3])
             if ticket.number >= shards:
                 raise DamagedError(f"{TICKETS}/…/{name}: the plan has only {shards} shards")
-            found.setdefault(ticket.number, []).append(ticket)
-    return found, parts
+            tickets.setdefault(ticket.number, []).append(ticket)
+    return tickets, parts

@@ -42,8 +42,8 @@ class Outbox:
 
     def check_scratch(self, largest: int) -> None:
         """Raise TargetError if the disk has too little free space for shards of up to `largest` bytes."""
-        each = f"for {AHEAD} shards for each of {self._slots} cores"
-        advice = f" {each}; name another folder with --scratch, or use a smaller --shard-size or fewer --workers"
+        need = f"for {AHEAD} shards for each of {self._slots} cores"
+        advice = f" {need}; name another folder with --scratch, or use a smaller --shard-size or fewer --workers"
         check_free_space(self.folder, AHEAD * self._slots * largest, advice, self.folder.parent.parent)
 
     def sent(self, shards: Iterable[tuple[int, Receipt]]) -> Generator[tuple[int, Receipt], None, None]:

@@ -20,9 +20,9 @@ def parts_of(refs: RefTable, sizes: NDArray[np.uint32], rows: range, geometry: G
     presence = refs.presence(rows.start, rows.stop)
     numbers = sorted(set(presence.tolist()), reverse=True)  # np.unique would import masked arrays, every night
     for number in numbers if len(numbers) > 1 else ():
-        wanted = presence == number
-        part = refs.chosen(rows.start, rows.stop, wanted)
-        yield PieceTable(part, sizes[rows.start : rows.stop][wanted], geometry, range(len(part)))
+        chosen = presence == number
+        part = refs.chosen(rows.start, rows.stop, chosen)
+        yield PieceTable(part, sizes[rows.start : rows.stop][chosen], geometry, range(len(part)))
     if len(numbers) == 1:
         yield PieceTable(refs, sizes, geometry, rows)
 

@@ -43,7 +43,8 @@ class FieldRule:
     @property
     def stored_as(self) -> str:
         """The encoding with its options, such as `jpeg:95` or `tiles-jpeg:256x256:95`."""
-        return ":".join([self.field.encoding_text, *([] if self.jpeg is None else [str(self.jpeg.option)])])
+        encoding = self.field.encoding_text
+        return encoding if self.jpeg is None else f"{encoding}:{self.jpeg.option}"
 
     @property
     def image_rules(self) -> ImageRules:

@@ -36,7 +36,8 @@ class Piece(NamedTuple):
         return Tile(self.ref.key, self.origin, self.size).key
 
     def to_json(self) -> list[Any]:
-        return [self.ref.key, self.ref.parts, *(self.size or ()), *(self.origin or ()), *([0] if self.is_bad else ())]
+        values = [self.ref.key, self.ref.parts, *(self.size or ()), *(self.origin or ())]
+        return [*values, 0] if self.is_bad else values
 
     @classmethod
     def from_json(cls, split: str, values: list[Any]) -> Piece:

@@ -125,12 +125,12 @@ class PlanFacts:
 
 def _splits(entry: Entry) -> dict[str, int]:
     splits: dict[str, int] = {}
-    for each in entry.entries("splits"):
-        name = each.text("name")
+    for split in entry.entries("splits"):
+        name = split.text("name")
         if not NAME.fullmatch(name) or name in splits:
-            each.problem("name", f"expected the name of another split, found {name[:80]!r}")
-        splits[name] = each.whole("rows", least=1)
-        each.close()
+            split.problem("name", f"expected the name of another split, found {name[:80]!r}")
+        splits[name] = split.whole("rows", least=1)
+        split.close()
     return splits
 
 

@@ -102,10 +102,10 @@ class PlanFolder:
             ) from error
         except OSError as error:
             raise InputError(f"{folder / PLAN}: cannot be read ({error.strerror})") from error
-        found = hashlib.sha256(data).hexdigest()
-        if sha256 not in (None, found):
-            raise DamagedError(f"{folder}: is plan {found[:16]}, not {str(sha256)[:16]}")
-        return cls(folder, PlanFacts.from_text(data.decode("utf-8", "replace"), folder / PLAN), found)
+        digest = hashlib.sha256(data).hexdigest()
+        if sha256 not in (None, digest):
+            raise DamagedError(f"{folder}: is plan {digest[:16]}, not {str(sha256)[:16]}")
+        return cls(folder, PlanFacts.from_text(data.decode("utf-8", "replace"), folder / PLAN), digest)
 
     def __len__(self) -> int:
         return len(self.records)
@@ -215,11 +215,11 @@ class PlanFolder:
             path = self.folder / name
             try:
                 with open_raw(path) as file:
-                    found = file.seek(0, io.SEEK_END)
+                    length = file.seek(0, io.SEEK_END)
             except OSError as error:
                 raise DamagedError(f"{path}: cannot be read ({error.strerror})") from error
-            if found != size:
-                raise DamagedError(f"{path}: has {found:,} bytes, not {size:,} as planned")
+            if length != size:
+                raise DamagedError(f"{path}: has {length:,} bytes, not {size:,} as planned")
         if self._read(self.folder / SHARDS, 0, len(header)) != header:
             raise DamagedError(f"{self.folder / SHARDS}: is not a table of {self.facts.shards} shards")
         mapped = np.memmap(self.folder / SHARDS, RECORD, "r", len(header), (self.facts.shards,))

@@ -109,17 +109,17 @@ class RefTable(Sequence[RowRef]):
         The table must not be empty.
         """
         every = (1 << self.text(0, 1).count("\0")) - 1
-        found = np.full(max(0, stop - start), every, np.int64)
+        numbers = np.full(max(0, stop - start), every, np.int64)
         for first in range(start, stop, CHUNK):
             last = min(first + CHUNK, stop)
             text = self.text(first, last) + "\n"
             if "\0\n" in text or "\0\0" in text:
-                found[first - start : last - start] = [_present(line) for line in text[:-1].split("\n")]
-        return found
+                numbers[first - start : last - start] = [_present(line) for line in text[:-1].split("\n")]
+        return numbers
 
-    def chosen(self, start: int, stop: int, wanted: NDArray[np.bool_]) -> RefTable:
+    def chosen(self, start: int, stop: int, mask: NDArray[np.bool_]) -> RefTable:
         """Return a table of the rows of a range that are wanted, in the same order."""
-        return RefTable.of(compress(self.between(start, stop), wanted.tolist()))
+        return RefTable.of(compress(self.between(start, stop), mask.tolist()))
 
     def _lines(self, start: int, stop: int, at_once: int = CHUNK) -> Iterator[list[str]]:
         for first in range(start, stop, at_once):
@@ -155,8 +155,8 @@ class _Joined:
     def table(self) -> RefTable:
         """Return all chunks as one table."""
         splits = Counter[str]()
-        for each in self._splits:
-            splits.update(each)
+        for counts in self._splits:
+            splits.update(counts)
         return RefTable(self._text, np.concatenate(self._ends), dict(splits))
 
     def parts(self) -> list[RefTable]:

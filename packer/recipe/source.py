@@ -87,13 +87,13 @@ class Loaded(NamedTuple):
 
     @classmethod
     def refused(cls, bad: BadPair, data: Sequence[Any], identities: Sequence[str]) -> Loaded:
-        """Return a bad row, with what was read of it."""
+        """Return a bad row with the data that was read."""
         return cls(tuple(data), tuple(identities), str(bad), is_lost=isinstance(bad, LostFile))
 
     def check(self) -> None:
         """Raise BadPair if the row is bad."""
         if self.bad is not None:
-            raise (LostFile if self.is_lost else BadPair)(self.bad)
+            raise LostFile(self.bad) if self.is_lost else BadPair(self.bad)
 
     @property
     def note(self) -> str:

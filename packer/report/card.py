@@ -78,11 +78,11 @@ def _load(manifest: Manifest) -> Iterator[str]:
 
 
 def _splits(manifest: Manifest, stats: Sequence[SplitStats]) -> Iterator[str]:
-    known = {split.split: split for split in stats}
+    statistics = {split.split: split for split in stats}
     cells = [
-        [split.name, f"{split.rows:,}", _numbers(known[split.name].mean), _numbers(known[split.name].std)]
+        [split.name, f"{split.rows:,}", _numbers(statistics[split.name].mean), _numbers(statistics[split.name].std)]
         for split in manifest.splits
-        if split.name in known
+        if split.name in statistics
     ]
     yield "## Splits"
     yield ""
@@ -116,11 +116,11 @@ def _classes(manifest: Manifest, stats: Sequence[SplitStats]) -> Iterator[str]:
         if field.classes is None:
             continue
         alone = field.kind == CLASSES
-        shares = [next(each for each in split.fields if each.name == field.name).classes for split in stats]
+        shares = [{counts.name: counts.classes for counts in split.fields}[field.name] for split in stats]
         head = ["", "class", "colour", *(f"{split.split}, {'pixels' if alone else 'rows'}" for split in stats)]
         cells = [
             [str(number), _plain(name), f"`{colour}`"]
-            + [f"{100 * each[number].share:.3f} %" if alone else f"{each[number].rows:,}" for each in shares]
+            + [f"{100 * classes[number].share:.3f} %" if alone else f"{classes[number].rows:,}" for classes in shares]
             for number, (name, colour) in enumerate(_named(field.classes))
         ]
         yield f"## Classes of {_plain(field.name)}"
@@ -155,7 +155,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def _plain(text: str) -> str:
     """Return a text that Markdown shows as it is: nobody's class name is a link or a tag."""
-    return _SPECIAL.sub(lambda found: "".join(f"&#{ord(letter)};" for letter in found[0]), one_line(text))
+    return _SPECIAL.sub(lambda match: "".join(f"&#{ord(letter)};" for letter in match[0]), one_line(text))
 
 
 def _numbers(values: Sequence[float]) -> str:

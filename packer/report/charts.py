@@ -22,25 +22,25 @@ FEW = 5
 """An axis of at most so many pictures has a line for each."""
 
 
-def class_charts(label: Field, known: ClassStatistics, rows: int, name: str = "") -> Iterator[str]:
+def class_charts(label: Field, counts: ClassStatistics, rows: int, name: str = "") -> Iterator[str]:
     """Yield the pixels of each class and the pictures with it, of so many rows; `name` is that of a further field."""
     classes = label.classes
     if classes is None:
         return
     alone = label.kind == CLASSES
-    pixels = max(1, known.count if alone else max(known.areas, default=0))
-    best = sorted(range(len(classes)), key=lambda number: -known.classes[number])[:MOST_BARS]
+    pixels = max(1, counts.count if alone else max(counts.areas, default=0))
+    best = sorted(range(len(classes)), key=lambda number: -counts.classes[number])[:MOST_BARS]
     more = f" (the {MOST_BARS} most frequent of {len(classes)})" if len(classes) > MOST_BARS else ""
-    colours, names = classes.palette.hex, [one_line(each) for each in classes.names]
-    ignored = [Bar("ignored", known.ignored, share_text(known.ignored / pixels), "#c9ced6")] if alone else []
+    colours, names = classes.palette.hex, [one_line(class_name) for class_name in classes.names]
+    ignored = [Bar("ignored", counts.ignored, share_text(counts.ignored / pixels), "#c9ced6")] if alone else []
     yield bar_chart(
         titled(name, f"Pixels of each class{more}"),
-        [Bar(names[n], known.classes[n], share_text(known.classes[n] / pixels), colours[n]) for n in best] + ignored,
+        [Bar(names[n], counts.classes[n], share_text(counts.classes[n] / pixels), colours[n]) for n in best] + ignored,
     )
-    shares = [f"{known.rows[n]:,} ({share_text(known.rows[n] / max(1, rows))})" for n in best]
+    shares = [f"{counts.rows[n]:,} ({share_text(counts.rows[n] / max(1, rows))})" for n in best]
     yield bar_chart(
         titled(name, f"Pictures with each class{more}"),
-        [Bar(names[n], known.rows[n], text, colours[n]) for n, text in zip(best, shares, strict=True)],
+        [Bar(names[n], counts.rows[n], text, colours[n]) for n, text in zip(best, shares, strict=True)],
     )
 
 

@@ -71,7 +71,7 @@ class FieldDraw:
 
 def draw_field(pack: Pack, drawn: Field, rows: Sequence[int]) -> FieldDraw:
     """Look at a field in these rows: at some pixels of each, or at whole rows if it has objects."""
-    found, pixels = FieldDraw(drawn), 0
+    field_draw, pixels = FieldDraw(drawn), 0
     for row in rows:
         number, inside = pack.table.locate(row)
         shard = pack.shard(number)
@@ -81,10 +81,10 @@ def draw_field(pack: Pack, drawn: Field, rows: Sequence[int]) -> FieldDraw:
             continue
         stored = reduced(shard, drawn, inside, (POINTS, POINTS))
         pixels += stored.size
-        if drawn.kind == IDS and pixels > MOST_PIXELS and found.rows:
+        if drawn.kind == IDS and pixels > MOST_PIXELS and field_draw.rows:
             break
-        found.add(stored)
-    return found
+        field_draw.add(stored)
+    return field_draw
 
 
 def _points(pixels: NDArray[Any]) -> NDArray[Any]:

@@ -55,21 +55,21 @@ def rows_with(manifest: Manifest, field: Field) -> int:
 
 def _counted(manifest: Manifest, field: Field) -> Iterator[str]:
     """Yield facts about all rows, which are exact."""
-    known, rows = manifest.statistics[field.name], rows_with(manifest, field)
+    statistics, rows = manifest.statistics[field.name], rows_with(manifest, field)
     yield f"{rows:,} of {manifest.rows:,} rows have it."
     if field.kind in (PICTURE, VALUES) and rows:
         scale = "" if field.range is None else f", where {field.range[0]:,.6g} is 0 and {field.range[1]:,.6g} is 1"
-        means, deviations = mean(field, known), deviation(field, known)
+        means, deviations = mean(field, statistics), deviation(field, statistics)
         names = [f"{name}: " for name in field.bands or ()] if len(means) > 1 else [""]
         texts = [f"{n}{m:,.5g} ± {d:,.5g}" for n, m, d in zip(names, means, deviations, strict=True)]
         yield f"Mean and deviation of all rows{scale}: {'; '.join(texts)}."
-    if isinstance(known, ValueStatistics):
-        share = known.invalid / max(1, known.numbers + known.invalid)
+    if isinstance(statistics, ValueStatistics):
+        share = statistics.invalid / max(1, statistics.numbers + statistics.invalid)
         yield f"{share_text(share)} of the pixels of all rows have no value."
-    if isinstance(known, IdStatistics):
-        yield f"{share_text(known.empty / max(1, known.numbers))} of the pixels of all rows are in no object."
-    if isinstance(known, ClassStatistics) and field.kind == CLASSES:
-        yield f"{share_text(known.ignored / max(1, known.count))} of the pixels of all rows are ignored."
+    if isinstance(statistics, IdStatistics):
+        yield f"{share_text(statistics.empty / max(1, statistics.numbers))} of the pixels of all rows are in no object."
+    if isinstance(statistics, ClassStatistics) and field.kind == CLASSES:
+        yield f"{share_text(statistics.ignored / max(1, statistics.count))} of the pixels of all rows are ignored."
 
 
 def _drawn(drawn: FieldDraw) -> Iterator[str]:
@@ -93,9 +93,9 @@ def _drawn(drawn: FieldDraw) -> Iterator[str]:
 
 def _charts(manifest: Manifest, drawn: FieldDraw) -> Iterator[str]:
     field, name = drawn.field, drawn.field.name
-    known = manifest.statistics[name]
-    if isinstance(known, ClassStatistics):
-        yield from class_charts(field, known, rows_with(manifest, field), name)
+    statistics = manifest.statistics[name]
+    if isinstance(statistics, ClassStatistics):
+        yield from class_charts(field, statistics, rows_with(manifest, field), name)
     if len(drawn.means) > 1:
         yield _histogram(titled(name, "Pictures of the draw by their mean"), "mean of a picture", drawn.means)
     if drawn.field.kind in (VALUES, IDS) and any(drawn.empty):

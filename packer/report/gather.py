@@ -28,16 +28,16 @@ class Extreme:
     rows: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     values: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
-    def add(self, first: int, values: NDArray[Any], there: NDArray[np.bool_] | None = None) -> None:
-        """Add the numbers of rows from `first` on; only those that are `there` and finite count."""
-        good = np.isfinite(values) if there is None else np.isfinite(values) & there
+    def add(self, first: int, values: NDArray[Any], counted: NDArray[np.bool_] | None = None) -> None:
+        """Add the numbers of rows from `first` on; only finite numbers that are `counted` count."""
+        good = np.isfinite(values) if counted is None else np.isfinite(values) & counted
         if len(self.rows) == MOST_EXTREME:  # most rows are not at the end of any scale
             good &= self.sign * np.asarray(values, np.float64) > self.sign * self.values[-1]
-        found = np.flatnonzero(good)
-        if not len(found):
+        candidates = np.flatnonzero(good)
+        if not len(candidates):
             return
-        rows = np.concatenate([self.rows, first + found])
-        numbers = np.concatenate([self.values, np.asarray(values, np.float64)[found]])
+        rows = np.concatenate([self.rows, first + candidates])
+        numbers = np.concatenate([self.values, np.asarray(values, np.float64)[candidates]])
         best = np.lexsort((rows, -self.sign * numbers))[:MOST_EXTREME]
         self.rows, self.values = rows[best], numbers[best]
 
@@ -64,11 +64,11 @@ class Gathered:
     @classmethod
     def begin(cls, classes: int, rarest: int | None) -> Gathered:
         """Return what nothing adds up to."""
-        found = cls(classes, rarest)
-        found.many = np.zeros(classes + 1, np.int64)
+        gathered = cls(classes, rarest)
+        gathered.many = np.zeros(classes + 1, np.int64)
         if classes <= MOST_TOGETHER:
-            found.together = np.zeros((classes, classes), np.int64)
-        found.extremes = {
+            gathered.together = np.zeros((classes, classes), np.int64)
+        gathered.extremes = {
             "rarest": Extreme("The rarest class", "pixels"),
             "ignored": Extreme("Most ignored pixels", "%"),
             "dark": Extreme("The darkest", "", -1),
@@ -76,7 +76,7 @@ class Gathered:
             "many": Extreme("Most classes", "classes"),
             "few": Extreme("Fewest classes", "classes", -1),
         }
-        return found
+        return gathered
 
     def add(self, counts: RowCounts) -> None:
         """Add the rows of the next shard."""
@@ -84,8 +84,8 @@ class Gathered:
         if not rows:
             return
         brightness = counts.brightness
-        known = brightness[np.isfinite(brightness)]
-        self.brightness += np.histogram(np.clip(known, 0, 1), BINS, (0, 1))[0]
+        finite = brightness[np.isfinite(brightness)]
+        self.brightness += np.histogram(np.clip(finite, 0, 1), BINS, (0, 1))[0]
         self.extremes["dark"].add(self.rows, brightness)
         self.extremes["bright"].add(self.rows, brightness)
         if len(counts.classes):
@@ -93,26 +93,26 @@ class Gathered:
         self.rows += rows
 
     def _add_classes(self, counts: RowCounts) -> None:
-        there = counts.classes > 0
-        many = there.sum(axis=0)
+        present = counts.classes > 0
+        many = present.sum(axis=0)
         area = counts.classes.sum(axis=0, dtype=np.int64) + counts.ignored
         ignored = counts.ignored / np.maximum(area, 1)
         self.labelled += len(counts.ignored)
         self.many += np.bincount(many, minlength=self.classes + 1)
         self.ignored += np.histogram(ignored, BINS, (0, 1))[0]
         if self.together is not None:
-            part = there.astype(np.float32)
+            part = present.astype(np.float32)
             self.together += (part @ part.T).astype(np.int64)
         self.extremes["ignored"].add(self.rows, 100 * ignored, counts.ignored > 0)
         self.extremes["many"].add(self.rows, many)
         self.extremes["few"].add(self.rows, many)
         if self.rarest is not None:
-            self.extremes["rarest"].add(self.rows, counts.classes[self.rarest], there[self.rarest])
+            self.extremes["rarest"].add(self.rows, counts.classes[self.rarest], present[self.rarest])
 
 
 def gather(shards: Iterable[RowCounts], classes: int, rarest: int | None) -> Gathered:
     """Return what the counts of all shards add up to."""
-    found = Gathered.begin(classes, rarest)
+    gathered = Gathered.begin(classes, rarest)
     for counts in shards:
-        found.add(counts)
-    return found
+        gathered.add(counts)
+    return gathered

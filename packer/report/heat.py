@@ -34,15 +34,15 @@ class HeatMaps:
 
 def heat_by_split(pack: Pack, label: Field, seed: int) -> dict[str, HeatMaps]:
     """Return the maps of each split whose rows have the label, over MOST_ROWS rows of all splits together."""
-    found = {}
+    maps_of = {}
     names = [split.name for split in pack.manifest.splits if split.rows]
     for name in names:
         rows = pack.rows_of(name)
         drawn = [rows[number] for number in fair_draw(len(rows), max(1, MOST_ROWS // len(names)), seed)]
         maps = heat_maps(pack, label, drawn)
         if maps is not None:
-            found[name] = maps
-    return found
+            maps_of[name] = maps
+    return maps_of
 
 
 def heat_maps(pack: Pack, label: Field, rows: Sequence[int]) -> HeatMaps | None:
@@ -75,8 +75,8 @@ def _add(sums: NDArray[np.int64], label: Field, points: NDArray[Any], classes: i
     if label.form == ONEHOT and label.classes is not None:
         points = collapse(points, label.classes.index_dtype)
     if label.form in (INDEX, ONEHOT):
-        found = np.minimum(points, classes).astype(np.int64) * (CELLS * CELLS) + cells
-        sums += np.bincount(found.reshape(-1), minlength=sums.size).reshape(sums.shape)
+        codes = np.minimum(points, classes).astype(np.int64) * (CELLS * CELLS) + cells
+        sums += np.bincount(codes.reshape(-1), minlength=sums.size).reshape(sums.shape)
         return
     planes = unpack_bits(points, classes) if label.form == BITS else points
     for number, plane in enumerate(planes):

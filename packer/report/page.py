@@ -104,28 +104,29 @@ def _class_charts(report: Report) -> Iterator[str]:
 
 def _weights(report: Report) -> list[tuple[str, str, Sequence[str]]]:
     """Return a line for each class: its name, its share, and its weights in the training split."""
-    split = next((each for each in report.splits if each.split.startswith("train")), next(iter(report.splits), None))
+    training = [stats for stats in report.splits if stats.split.startswith("train")]
+    split = next(iter(training or report.splits), None)
     if split is None or not split.classes or not split.classes[0].weights:
         return []
     return [
-        (each.name, share_text(each.share), [f"{weight:.4g}" for weight in each.weights.values()])
-        for each in split.classes
+        (stats.name, share_text(stats.share), [f"{weight:.4g}" for weight in stats.weights.values()])
+        for stats in split.classes
     ]
 
 
 def _charts(report: Report) -> Iterator[str]:
-    found = report.gathered
+    gathered = report.gathered
     edges = [(number + 0.5) / BINS for number in range(BINS)]
-    if found.labelled:
+    if gathered.labelled:
         percent = [100 * edge for edge in edges]
         axis = Axis("ignored pixels of a picture, %", least=0, most=100)
-        yield histogram("Pictures by their ignored share", axis, percent, found.ignored)
-        counts = list(range(len(found.many)))
-        last = int(np.flatnonzero(found.many)[-1]) + 1 if found.many.any() else 1
-        yield histogram("Pictures by the number of their classes", Axis("classes"), counts[:last], found.many[:last])
-    if found.brightness.any():
+        yield histogram("Pictures by their ignored share", axis, percent, gathered.ignored)
+        counts = list(range(len(gathered.many)))
+        last = int(np.flatnonzero(gathered.many)[-1]) + 1 if gathered.many.any() else 1
+        yield histogram("Pictures by the number of their classes", Axis("classes"), counts[:last], gathered.many[:last])
+    if gathered.brightness.any():
         axis = Axis("mean of a picture, from 0 to 1", least=0, most=1)
-        yield histogram("Pictures by their brightness", axis, edges, found.brightness)
+        yield histogram("Pictures by their brightness", axis, edges, gathered.brightness)
     if len(report.sizes) > 1:
         areas = [(math.prod(size) / 1e6, count) for size, count in report.sizes.items()]
         numbers, bins = np.histogram([area for area, _ in areas], BINS, weights=[count for _, count in areas])
@@ -134,23 +135,25 @@ def _charts(report: Report) -> Iterator[str]:
 
 
 def _maps(report: Report) -> list[Map]:
-    classes, known = _classes(report), report.counts
+    classes, counts = _classes(report), report.counts
     heat = {split: report.heat[split] for split in compared_splits(report.splits) if split in report.heat}
-    if not heat or classes is None or known is None:
+    if not heat or classes is None or counts is None:
         return []
-    best = sorted(range(len(classes)), key=lambda number: -known.rows[number])[: MOST_MAPS // len(heat)]
+    best = sorted(range(len(classes)), key=lambda number: -counts.rows[number])[: MOST_MAPS // len(heat)]
     shares = {number: {split: maps.shares[number] for split, maps in heat.items()} for number in best}
-    return [_map(classes.names[number], found) for number, found in shares.items() if any(map(np.any, found.values()))]
+    return [
+        _map(classes.names[number], heat_of) for number, heat_of in shares.items() if any(map(np.any, heat_of.values()))
+    ]
 
 
 def _map(name: str, shares: Mapping[str, NDArray[np.float32]]) -> Map:
-    most = max(float(found.max()) for found in shares.values())
-    return Map(name, share_text(most), [(split, _picture(found / most)) for split, found in shares.items()])
+    most = max(float(share.max()) for share in shares.values())
+    return Map(name, share_text(most), [(split, _picture(share / most)) for split, share in shares.items()])
 
 
 def _picture(shares: NDArray[np.float32]) -> str:
-    found, data = cv2.imencode(".png", ramp()[np.round(255 * shares).astype(np.uint8)][:, :, ::-1])
-    assert found, "an array of 8 bits is a PNG"
+    is_encoded, data = cv2.imencode(".png", ramp()[np.round(255 * shares).astype(np.uint8)][:, :, ::-1])
+    assert is_encoded, "an array of 8 bits is a PNG"
     return f"data:image/png;base64,{b64encode(bytes(data)).decode()}"
 
 
@@ -170,8 +173,8 @@ def _together(report: Report) -> Together | None:
 
 def _sizes(report: Report) -> list[tuple[str, str, str]]:
     every = max(1, sum(report.sizes.values()))
-    found = report.sizes.most_common(MOST_SIZES)
-    return [(size_text(size), f"{count:,}", share_text(count / every)) for size, count in found]
+    sizes = report.sizes.most_common(MOST_SIZES)
+    return [(size_text(size), f"{count:,}", share_text(count / every)) for size, count in sizes]
 
 
 def _classes(report: Report) -> ClassTable | None:

@@ -26,16 +26,16 @@ def remarks_of(pack: Pack, progress: Progress = no_progress) -> Remarks | None:
     Receipts do not know the seconds of the build, which are 0, nor which likely mistakes were accepted. What was found
     in them is kept in the pack if it may be written to.
     """
-    known = load_remarks(pack.root, pack.manifest)
-    if known is not None:
-        return known
+    kept = load_remarks(pack.root, pack.manifest)
+    if kept is not None:
+        return kept
     try:
-        found = _from_receipts(pack, progress)
+        remarks = _from_receipts(pack, progress)
     except (DamagedError, OSError):
         return None
     if is_ours(pack.root):
-        keep_remarks(pack.root, pack.manifest.generation, found)
-    return found
+        keep_remarks(pack.root, pack.manifest.generation, remarks)
+    return remarks
 
 
 def _from_receipts(pack: Pack, progress: Progress) -> Remarks:
@@ -46,8 +46,10 @@ def _from_receipts(pack: Pack, progress: Progress) -> Remarks:
         for shard in range(len(pack.table)):
             receipts.add(shard, _receipt(pack, shard))
             advance(1)
-    bad = {(each.split, name(reject.key)): reject.reason for each in receipts.values() for reject in each.rejects}
-    images = ImageHashes.of_receipts(receipts, lambda shard: [each.key for each in _receipt(pack, shard).sources])
+    bad = {
+        (receipt.split, name(reject.key)): reject.reason for receipt in receipts.values() for reject in receipt.rejects
+    }
+    images = ImageHashes.of_receipts(receipts, lambda shard: [source.key for source in _receipt(pack, shard).sources])
     findings = find_mistakes(images, (), _labels(pack)).open
     notes = receipts.notes
     return Remarks(
@@ -72,6 +74,6 @@ def _receipt(pack: Pack, shard: int) -> Receipt:
 def _labels(pack: Pack) -> ClassCounts | None:
     """Return the counts of the label by split. A class with the name of nothing was known to the build."""
     counts = {split.name: class_counts(split.statistics) for split in pack.manifest.splits}
-    if not any(each.count for each in counts.values()):
+    if not any(split_counts.count for split_counts in counts.values()):
         return None
-    return ClassCounts(pack.manifest.classes.names, counts, known=True)
+    return ClassCounts(pack.manifest.classes.names, counts, is_known=True)

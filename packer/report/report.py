@@ -85,8 +85,8 @@ class Report:
         """The counts of the label over all splits."""
         if self.label is None:
             return None
-        known = self.manifest.statistics[self.label.name]
-        return known if isinstance(known, ClassStatistics) else None
+        statistics = self.manifest.statistics[self.label.name]
+        return statistics if isinstance(statistics, ClassStatistics) else None
 
 
 def make_report(out: str | PathLike[str], rows: int = 16, seed: int = 0, progress: Progress = no_progress) -> Report:
@@ -129,11 +129,11 @@ def _others(manifest: Manifest) -> list[Field]:
 
 def _rarest(manifest: Manifest, label: Field | None) -> int | None:
     """Return the class that the fewest rows have, of those that occur."""
-    known = None if label is None else manifest.statistics[label.name]
-    if not isinstance(known, ClassStatistics):
+    statistics = None if label is None else manifest.statistics[label.name]
+    if not isinstance(statistics, ClassStatistics):
         return None
-    there = [(rows, known.classes[number], number) for number, rows in enumerate(known.rows) if rows]
-    return min(there)[2] if there else None
+    occurring = [(rows, statistics.classes[number], number) for number, rows in enumerate(statistics.rows) if rows]
+    return min(occurring)[2] if occurring else None
 
 
 def source_sizes(pack: Pack) -> Counter[Size]:
@@ -167,8 +167,10 @@ def _number(extreme: Extreme, value: float) -> str:
 
 def _doubles(remarks: Remarks | None, shown: RowsShown) -> list[Group]:
     """Return pictures that are in several splits, with all of their rows."""
-    found = [] if remarks is None else [each for each in remarks.findings if each[0] in (LEAKAGE, NEAR_LEAKAGE)]
-    groups = [Group(KINDS[kind], tuple(shown.named(pairs[:4]))) for kind, pairs, _ in found[:MOST_GROUPS]]
+    doubles = (
+        [] if remarks is None else [finding for finding in remarks.findings if finding[0] in (LEAKAGE, NEAR_LEAKAGE)]
+    )
+    groups = [Group(KINDS[kind], tuple(shown.named(pairs[:4]))) for kind, pairs, _ in doubles[:MOST_GROUPS]]
     return [group for group in groups if len(group.rows) > 1]
 
 

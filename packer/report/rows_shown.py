@@ -58,7 +58,7 @@ class RowsShown:
 
 def _row_of(pack: Pack, name: str) -> int | None:
     split, _, key = name.partition("/")
-    if split not in {known.name for known in pack.manifest.splits}:
+    if split not in {entry.name for entry in pack.manifest.splits}:
         return None
     rows = rows_with_key(pack, key, pack.rows_of(split))
     return rows[0] if rows else None

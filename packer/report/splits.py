@@ -33,7 +33,7 @@ def compared(splits: Sequence[SplitStats]) -> Compared | None:
         return None
     lines = []
     for classes in zip(*(split.classes for split in shown), strict=True):
-        shares = [each.share for each in classes]
+        shares = [class_stats.share for class_stats in classes]
         if max(shares) > 0:
             apart = max(shares) / min(shares) if min(shares) else math.inf
             lines.append((apart, max(shares), classes[0].name, [share_text(share) for share in shares]))

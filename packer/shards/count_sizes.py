@@ -20,8 +20,8 @@ def count_sizes(sizes: NDArray[np.uint32]) -> Counter[Size]:
     for first in range(0, len(sizes), CHUNK):  # numpy.unique takes several times the memory of the sizes
         some = sizes[first : first + CHUNK]
         codes = some[:, 0].astype(np.uint64) << np.uint64(32) | some[:, 1]
-        found, firsts, times = np.unique(codes[codes > 0], return_index=True, return_counts=True)
+        distinct, firsts, times = np.unique(codes[codes > 0], return_index=True, return_counts=True)
         for number in np.argsort(firsts).tolist():
-            code = int(found[number])
+            code = int(distinct[number])
             counts[code >> 32, code & 0xFFFFFFFF] += int(times[number])
     return counts

@@ -70,30 +70,30 @@ def build(rule: FieldRule, kind: FieldKind, lines: Lines, name: str, path: Path)
     """Store a field of a row in a file. Raise BadPair with the name of what it was read from."""
     field, pixels = rule.field, math.prod(lines.size)
     grid = grid_of(field, field.row_shape(*lines.size))
-    raw, found, header = _Raw(field, lines.size), list[FieldStatistics](), None
+    raw, statistics, header = _Raw(field, lines.size), list[FieldStatistics](), None
     kept = lines.stored(field) if rule.jpeg is not None and rule.jpeg.keep else None
     parts = closing(_decoded(lines, list(grid.strips), name))
     with target_errors(path.parent.parent), path.open("wb") as file, parts as decoded_strips:
         tiles = _Tiles(file, rule, grid.count) if kept is None else _Kept(file, kept)
-        for strip, given in decoded_strips:
-            with naming(name), _counted_from(strip.start, given):
-                _check_reading(rule, given)
+        for strip, data in decoded_strips:
+            with naming(name), _counted_from(strip.start, data):
+                _check_reading(rule, data)
                 numbers = np.empty(field.row_shape(strip.stop - strip.start, *lines.size[1:]), field.dtype)
-                stored = kind.store(kind.decode(given), None, numbers)
+                stored = kind.store(kind.decode(data), None, numbers)
             raw.add(strip.start, numbers, stored.planes)
-            header = given.header if isinstance(given, Strip) else None
+            header = data.header if isinstance(data, Strip) else None
             lossy = list[FieldStatistics]()
             for line in _lines_of_tiles(field, numbers):
-                with naming(name), _counted_from(strip.start, given):
+                with naming(name), _counted_from(strip.start, data):
                     encoded = tiles.encoded(line)
                 file.write(encoded.stored)  # not the fault of the picture if the disk is full
                 if encoded.numbers is not None:
                     lossy.append(check_row(field, encoded.numbers))
-            found += lossy or [stored.statistics]
-            del given, numbers, stored, line, encoded  # the next strip takes their memory
+            statistics += lossy or [stored.statistics]
+            del data, numbers, stored, line, encoded  # the next strip takes their memory
         checksum = tiles.end()
     quality = psnr(tiles.squares, pixels * field.numbers)
-    return StoredInFile(checksum, of_one_row(found, pixels), quality, raw.look, header)
+    return StoredInFile(checksum, of_one_row(statistics, pixels), quality, raw.look, header)
 
 
 def _decoded(lines: Lines, strips: Sequence[slice], name: str) -> Generator[tuple[slice, Given], None, None]:
@@ -102,10 +102,10 @@ def _decoded(lines: Lines, strips: Sequence[slice], name: str) -> Generator[tupl
         ahead = pool.submit(lines.lines, strips[0].start, strips[0].stop)
         for strip, following in zip(strips, [*strips[1:], None], strict=True):
             with naming(name):
-                given = ahead.result()
+                data = ahead.result()
             if following is not None:
                 ahead = pool.submit(lines.lines, following.start, following.stop)
-            yield strip, given
+            yield strip, data
 
 
 def _lines_of_tiles(field: Field, strip: NDArray[Any]) -> Iterator[NDArray[Any]]:
@@ -159,25 +159,25 @@ def stored_statistics(shard: Shard, field: Field, row: int) -> FieldStatistics:
     """Return the statistics of a stored row; raise BadPair if it has impossible numbers."""
     if not is_large(shard, field, row):
         return check_row(field, shard.row(field, row))
-    found = [check_row(field, lines) for _, lines in strips(shard, field, row)]
-    return of_one_row(found, math.prod(shard.size(row)))
+    counts = [check_row(field, lines) for _, lines in strips(shard, field, row)]
+    return of_one_row(counts, math.prod(shard.size(row)))
 
 
 @contextmanager
-def _counted_from(top: int, given: Given) -> Iterator[None]:
+def _counted_from(top: int, data: Given) -> Iterator[None]:
     """Add to a reason from where its positions are counted. Slices are named by their numbers."""
     try:
         yield
     except BadPair as bad:
-        if not top or isinstance(given, Slices):
+        if not top or isinstance(data, Slices):
             raise
         raise BadPair(f"{bad} (rows are counted from row {top} of the picture)") from None
 
 
-def _check_reading(rule: FieldRule, given: Given) -> None:
+def _check_reading(rule: FieldRule, data: Given) -> None:
     """Refuse a label of which only the whole picture shows how it is to be read."""
     is_binary = isinstance(rule.read, LabelRules) and rule.read.codec == BINARY
-    if is_binary and isinstance(given, Strip) and given.header.has_palette:
+    if is_binary and isinstance(data, Strip) and data.header.has_palette:
         raise BadPair("has a palette, and is too large to find out whether its colours are gray; save it as gray")
 
 
@@ -196,8 +196,8 @@ class _Raw:
 
     def add(self, top: int, numbers: NDArray[Any], planes: NDArray[Any] | None) -> None:
         """Take the numbers that are stored of the next strip; of a picture also the planes that they were made of."""
-        each = numbers.reshape(len(self._crcs), -1)
-        self._crcs = [crc32(plane.data, crc) for plane, crc in zip(each, self._crcs, strict=True)]
+        per_plane = numbers.reshape(len(self._crcs), -1)
+        self._crcs = [crc32(plane.data, crc) for plane, crc in zip(per_plane, self._crcs, strict=True)]
         if planes is None:
             return
         self._samples.append(self._sample(top, planes))

@@ -112,10 +112,10 @@ class LabelCounts:
     def from_json(cls, entry: Entry) -> LabelCounts:
         values, colours, palette = (_pairs(entry.lists(name)) for name in ("values", "colours", "palette"))
         size = entry.maybe("size", entry.wholes)
-        found = None if size is None else tuple(size)
+        whole = None if size is None else tuple(size)
         heads = tuple(_header(*facts) for facts in entry.lists("heads"))
         look, bad = (entry.maybe(name, entry.text) for name in ("look", "bad"))
-        return cls(values, colours, palette, found, look, bad, heads)
+        return cls(values, colours, palette, whole, look, bad, heads)
 
 
 def inspect_pair(request: InspectRequest, source: Source) -> LabelCounts:
@@ -127,11 +127,11 @@ def inspect_pair(request: InspectRequest, source: Source) -> LabelCounts:
     if request.only_heads:
         return _heads(parts, loaded.data)
     try:
-        data = tuple(each.middle if isinstance(each, Slices) else each for each in loaded.data)
+        data = tuple(content.middle if isinstance(content, Slices) else content for content in loaded.data)
     except BadPair as bad:
         return LabelCounts(bad=str(bad))
     image, label = parts[0], parts[request.label] if request.label else ""
-    if any(isinstance(each, PackedPixels) for each in data):
+    if any(isinstance(field_data, PackedPixels) for field_data in data):
         return _row_of_pixels(request, data)
     image_data, label_data = data[0], data[request.label]
     try:
@@ -159,8 +159,8 @@ def _header(*facts: Any) -> Header:
     if header.grid is None:
         return header
     sides, transforms, system = header.grid
-    known = tuple((name, tuple(numbers)) for name, numbers in transforms)
-    return replace(header, grid=Grid(tuple(sides), known, system))
+    transforms_of = tuple((name, tuple(numbers)) for name, numbers in transforms)
+    return replace(header, grid=Grid(tuple(sides), transforms_of, system))
 
 
 def _heads(parts: Sequence[str], fields: Sequence[FieldData]) -> LabelCounts:
@@ -249,12 +249,12 @@ def _as_gray(pixels: NDArray[Any]) -> NDArray[Any]:
 def _counts(numbers: NDArray[Any]) -> dict[int, int]:
     if numbers.itemsize <= 2:
         every = np.bincount(numbers.reshape(-1))  # a fifth of the time of sorting them
-        found = np.flatnonzero(every)
-        pixels = every[found]
+        present = np.flatnonzero(every)
+        pixels = every[present]
     else:
-        found, pixels = np.unique(numbers, return_counts=True)
+        present, pixels = np.unique(numbers, return_counts=True)
     commonest = np.argsort(-pixels, kind="stable")[:MOST_COUNTS]
-    return dict(zip(found[commonest].tolist(), pixels[commonest].tolist(), strict=True))
+    return dict(zip(present[commonest].tolist(), pixels[commonest].tolist(), strict=True))
 
 
 def _pairs(values: Iterable[list[Any]]) -> dict[int, int]:

@@ -11,15 +11,16 @@ from readers.contract.receipt import SUFFIX, Receipt
 
 def content_fingerprint(receipt: Receipt) -> str:
     """Return the fingerprint of a shard: of its recipe, sources, rejects, notes and counts."""
-    facts = [
+    facts: list[object] = [
         receipt.recipe,
         receipt.split,
         receipt.fields,
         receipt.sources,
         receipt.rejects,
         receipt.notes,
-        *([receipt.counts] if receipt.counts else []),
     ]
+    if receipt.counts:
+        facts.append(receipt.counts)
     return fingerprint(facts)[:32]
 
 

@@ -67,24 +67,26 @@ class RowCounts:
         nothing = np.zeros(rows, np.uint32), np.full(rows, np.nan, np.float32)
         return cls(np.zeros((classes, rows), np.uint32), *nothing)
 
-    def put(self, row: int, counted: CountedFields, fields: Iterable[Field], known: Iterable[FieldStatistics]) -> None:
+    def put(
+        self, row: int, counted: CountedFields, fields: Iterable[Field], statistics: Iterable[FieldStatistics]
+    ) -> None:
         """Fill in a row from the statistics of its fields."""
-        for field, each in zip(fields, known, strict=True):
-            if field == counted.label and isinstance(each, ClassStatistics):
-                self.classes[:, row] = [min(count, MOST) for count in each.classes]
-                self.ignored[row] = min(each.ignored, MOST)
-            elif field == counted.picture and isinstance(each, PictureStatistics):
-                self.brightness[row] = _brightness(field, each)
+        for field, counts in zip(fields, statistics, strict=True):
+            if field == counted.label and isinstance(counts, ClassStatistics):
+                self.classes[:, row] = [min(count, MOST) for count in counts.classes]
+                self.ignored[row] = min(counts.ignored, MOST)
+            elif field == counted.picture and isinstance(counts, PictureStatistics):
+                self.brightness[row] = _brightness(field, counts)
 
     def rows(self, kept: Sequence[int]) -> RowCounts:
         """Return the counts of some rows."""
         return RowCounts(self.classes[:, kept], self.ignored[kept], self.brightness[kept])
 
 
-def _brightness(field: Field, known: PictureStatistics) -> float:
+def _brightness(field: Field, statistics: PictureStatistics) -> float:
     low, high = field.range or (0, 1)
     unit = 2.0 ** -UNIT_BITS.get(field.dtype, 0)
-    mean = sum(known.sums) / max(1, known.numbers * len(known.sums)) * unit
+    mean = sum(statistics.sums) / max(1, statistics.numbers * len(statistics.sums)) * unit
     return (mean - low) / (high - low)
 
 

@@ -102,11 +102,12 @@ class RowMaker:
             loaded.check()
             if loaded.at_stored is not None and not self._geometry.depends_on_source:
                 loaded = loaded.at_stored(lambda size: stored_lines(self._geometry.placement(size)))
-            given = [loaded.data[number] for number in present]
+            data = [loaded.data[number] for number in present]
             headers = [_headers(first.ref.parts[number], loaded.data[number]) for number in present]
             self._check_grids(headers)
-            fields = self._decode(first, dict(zip(present, given, strict=True)))
-            rows = [self._pack(*each, fields, given) for each in zip(targets, inputs, strict=True)]  # all or none
+            fields = self._decode(first, dict(zip(present, data, strict=True)))
+            pieces = zip(targets, inputs, strict=True)
+            rows = [self._pack(target, source, fields, data) for target, source in pieces]  # all or none
             loaded = self._noting_no_data(loaded, headers)
             return [_with_facts(row, target.piece, loaded, state) for row, target in zip(rows, targets, strict=True)]
         except BadPair as bad:
@@ -128,14 +129,17 @@ class RowMaker:
                     self._check_size(piece, names, number, fields[0].size, lines.size)
                 built = self._build(target, fields, names, scratch)
                 headers = [
-                    {} if each.header is None else {name: each.header} for name, each in zip(names, built, strict=True)
+                    {} if stored.header is None else {name: stored.header}
+                    for name, stored in zip(names, built, strict=True)
                 ]
                 self._check_grids(headers)
             except BadPair as bad:
                 self._check_not_lost(piece, bad)
                 return Row(source, reject=str(bad), state=state)
-        look = next((each.look for each in built if each.look), "")
-        sums, statistics, psnr = ([getattr(each, fact) for each in built] for fact in ("crc32", "statistics", "psnr"))
+        look = next((stored.look for stored in built if stored.look), "")
+        sums, statistics, psnr = (
+            [getattr(stored, fact) for stored in built] for fact in ("crc32", "statistics", "psnr")
+        )
         row = Row(source, tuple(sums), look, tuple(statistics), size=piece.size, psnr=tuple(psnr))
         loaded = self._noting_no_data(loaded, headers)
         return _with_facts(row, piece, loaded, state)
@@ -157,8 +161,8 @@ class RowMaker:
     def _check_grids(self, headers: Sequence[Mapping[str, Header]]) -> None:
         """Refuse a field at another place than the first, by the headers of their files."""
         image, first = next(iter(headers[0].items()), ("", None))
-        for rule, found in zip(self._rules, headers, strict=True):
-            for path, header in found.items():
+        for rule, headers_of_field in zip(self._rules, headers, strict=True):
+            for path, header in headers_of_field.items():
                 noun = LABEL if rule.name == LABEL else "file"
                 check_same_grid(image, None if first is None else first.grid, path, header.grid, noun)
 
@@ -166,8 +170,8 @@ class RowMaker:
         """Count the files that name a value for no data, unless the options of their field say what becomes of it."""
         counts = {
             NO_DATA.format(rule.name, value): 1
-            for rule, found in zip(self._rules, headers, strict=True)
-            for value in {header.no_data for header in found.values()}
+            for rule, headers_of_field in zip(self._rules, headers, strict=True)
+            for value in {header.no_data for header in headers_of_field.values()}
             if value and not _is_handled(rule, value)
         }
         return loaded._replace(counts={**(loaded.counts or {}), **counts}) if counts else loaded
@@ -196,17 +200,17 @@ class RowMaker:
         if number == len(names) - 1 and self._geometry.depends_on_source and first != piece.size:
             raise LostFile(f"{names[0]}: was another picture when the build was planned; build again")
 
-    def _decode(self, piece: Piece, given: Mapping[int, Given]) -> list[Decoded]:
+    def _decode(self, piece: Piece, data_of: Mapping[int, Given]) -> list[Decoded]:
         """Decode all fields of a row."""
         fields: list[Decoded] = []
-        names = [_name(piece.ref, piece.ref.parts[number], data) for number, data in given.items()]
-        for number, (kind, data) in enumerate(zip(self._kinds, given.values(), strict=True)):
+        names = [_name(piece.ref, piece.ref.parts[number], data) for number, data in data_of.items()]
+        for number, (kind, data) in enumerate(zip(self._kinds, data_of.values(), strict=True)):
             with naming(names[number]):
                 fields.append(kind.decode(data))
             self._check_size(piece, names, number, fields[0].size, fields[-1].size)
         return fields
 
-    def _pack(self, target: RowTarget, source: RowInput, fields: Sequence[Decoded], given: Sequence[Given]) -> Row:
+    def _pack(self, target: RowTarget, source: RowInput, fields: Sequence[Decoded], data: Sequence[Given]) -> Row:
         """Store each field. The hash is that of the first picture."""
         sums: list[int] = []
         look = ""
@@ -216,13 +220,13 @@ class RowMaker:
         arrays = target.columns.rows(target.index)
         ref, parts = target.piece.ref, list(filter(None, target.piece.ref.parts))
         for number, (kind, decoded, out) in enumerate(zip(self._kinds, fields, arrays, strict=True)):
-            with naming(_name(ref, parts[number], given[number])):
+            with naming(_name(ref, parts[number], data[number])):
                 stored = kind.store(decoded, target.piece.origin, out)
                 checksum, counts, quality, why = crc32(out.data), stored.statistics, EQUAL, ""
                 if stored.planes is not None and not look:
                     look = image_hash(checksum, stored.planes)
                 if self._rules[number].field.is_encoded:
-                    checksum, counts, quality, why = self._encode(target, number, out, given[number], counts)
+                    checksum, counts, quality, why = self._encode(target, number, out, data[number], counts)
             sums.append(checksum)
             statistics.append(counts)
             psnr.append(quality)
@@ -231,30 +235,30 @@ class RowMaker:
         return replace(row, counts=again)
 
     def _encode(
-        self, target: RowTarget, number: int, out: NDArray[Any], given: Given, counts: FieldStatistics
+        self, target: RowTarget, number: int, out: NDArray[Any], data: Given, counts: FieldStatistics
     ) -> tuple[int, FieldStatistics, int, str]:
         """Store the row of an encoded field. Return its checksum, the statistics of what is read from it, its PSNR,
         and why its file was not kept."""
         rule = self._rules[number]
-        encoded = encode(rule.field, rule.jpeg, out, _file(given))
+        encoded = encode(rule.field, rule.jpeg, out, _file(data))
         target.columns.put(target.index, rule.field, encoded.stored)
         if encoded.numbers is not None:
             counts = check_row(rule.field, encoded.numbers)
         return crc32(encoded.stored), counts, psnr(encoded.squares, out.size), encoded.why
 
 
-def _file(given: Given) -> bytes:
+def _file(data: Given) -> bytes:
     """Return the file that a field of a row was read from; nothing if it was read from arrays or several files."""
-    if isinstance(given, PackedPixels):
-        return given.file
-    return given if isinstance(given, bytes) else b""
+    if isinstance(data, PackedPixels):
+        return data.file
+    return data if isinstance(data, bytes) else b""
 
 
-def _headers(part: str, given: Given) -> dict[str, Header]:
+def _headers(part: str, data: Given) -> dict[str, Header]:
     """Return the headers of the TIFFs of a field by their paths: only these name a place, or a value for no data."""
-    files = given if isinstance(given, tuple) and not isinstance(given, (PackedPixels, Slices)) else (given,)
-    known = zip(part.split(SEPARATOR), files, strict=False)
-    tiffs = {path: file for path, file in known if isinstance(file, bytes) and file.startswith(TIFF)}
+    files = data if isinstance(data, tuple) and not isinstance(data, (PackedPixels, Slices)) else (data,)
+    named_files = zip(part.split(SEPARATOR), files, strict=False)
+    tiffs = {path: file for path, file in named_files if isinstance(file, bytes) and file.startswith(TIFF)}
     headers = dict[str, Header]()
     for path, file in tiffs.items():
         with naming(path):

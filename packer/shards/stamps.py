@@ -108,14 +108,14 @@ def load_stamps(out: Path) -> list[StoredStamps]:
 
 def load_stamps_of(out: Path, stem: str) -> ShardStamps | None:
     """Return the stamps of one shard; None if there are none, or they are damaged."""
-    found = _load(out / STAMPS / (stem + SUFFIX), LongText())
-    return None if found is None else found.load()
+    packed = _load(out / STAMPS / (stem + SUFFIX), LongText())
+    return None if packed is None else packed.load()
 
 
 def may_be_one_of(spec: ShardSpec, stems: Iterable[str], out: Path) -> bool:
     """Return whether a shard of a plan has the rows of one of these shards, as far as their stamps are known."""
     stamps = [load_stamps_of(out, stem) for stem in stems if stem.rpartition("-")[0] == spec.split]
-    return any(each is None or each.text == text_of(spec.pieces) for each in stamps)
+    return any(stamps_of is None or stamps_of.text == text_of(spec.pieces) for stamps_of in stamps)
 
 
 def _load(path: Path, stored: LongText) -> StoredStamps | None:

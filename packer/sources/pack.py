@@ -109,14 +109,16 @@ class PackSource(Source):
             raise UsageError(f"{rules.out}: is the pack that the rows come from; name another folder for the new pack")
         if source in target.parents or target in source.parents:
             both = f"{rules.out} and {self.root}, the pack that the rows come from"
-            raise UsageError(f"{both}: one lies in the other; name another")
+            raise UsageError(f"{both}: one is inside the other; name another")
         self._check_fields()
         return Listing(self.rows(), "rows of a pack", classes=self.classes, packed=self.fields)
 
     def _check_fields(self) -> None:
         """Refuse fields that no build could have made."""
         for number, field in enumerate(self.fields):
-            expected = PICTURE if number == 0 else CLASSES if field.name == LABEL else field.kind
+            expected = CLASSES if field.name == LABEL else field.kind
+            if number == 0:
+                expected = PICTURE
             if field.kind != expected:
                 raise UsageError(f"{self.root}: its field {field.name} is of the kind {field.kind}, not {expected}")
             if field.encoding not in READABLE:

@@ -148,10 +148,10 @@ class ViewPages:
 PNG, JPEG = "image/png", "image/jpeg"
 
 
-def _one_of(request: Request, name: str, known: tuple[str, ...]) -> str:
+def _one_of(request: Request, name: str, choices: tuple[str, ...]) -> str:
     text = request.query_params.get(name, "")
-    if text not in known:
-        raise UsageError(f"{name}: expected one of {known}")
+    if text not in choices:
+        raise UsageError(f"{name}: expected one of {choices}")
     return text
 
 
@@ -172,12 +172,12 @@ def _pair(numbers: tuple[float, float]) -> str:
 def _static() -> dict[str, tuple[bytes, str]]:
     """Return the files of the page by their address. They are read once, so that no address is ever a path."""
     folder = files("packer.view").joinpath("static")
-    found = {}
+    contents = {}
     for file in folder.iterdir():
         kind = TYPES.get("." + file.name.rpartition(".")[2])
         if kind is not None:
-            found["/" if file.name == "index.html" else f"/{file.name}"] = file.read_bytes(), kind
-    return found
+            contents["/" if file.name == "index.html" else f"/{file.name}"] = file.read_bytes(), kind
+    return contents
 
 
 def _answer(static: tuple[bytes, str]) -> Callable[[Request], Response]:

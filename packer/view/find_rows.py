@@ -143,8 +143,8 @@ class FindRows:
             rows = rows[(score >= query.score_least) & (score <= query.score_most)]
         if query.number is not None:
             share = self._index.share(query.number)[rows]
-            there = self._index.pixels(query.number)[rows] > 0
-            rows = rows[there & (share >= query.least) & (share <= query.most)]
+            occurs = self._index.pixels(query.number)[rows] > 0
+            rows = rows[occurs & (share >= query.least) & (share <= query.most)]
         if (query.ignored_least, query.ignored_most) != (0, 1):
             share = self._index.ignored[rows]
             rows = rows[(share >= query.ignored_least) & (share <= query.ignored_most)]
@@ -156,13 +156,13 @@ class FindRows:
         pack = self._pack
         numbers = rows.tolist()
         located = zip(numbers, pack.table.locate_all(numbers), strict=True)
-        found = [row for row, (shard, inside) in located if text in pack.shard(shard).key(inside).casefold()]
-        return np.array(found, np.int64)
+        matching = [row for row, (shard, inside) in located if text in pack.shard(shard).key(inside).casefold()]
+        return np.array(matching, np.int64)
 
     def _sorted(self, rows: NDArray[np.int64], query: Query) -> NDArray[np.int64]:
         """Rows lie in the order of their keys. Those without a number come last."""
         numbers = self.numbers(query)
         if numbers is None:
             return rows[::-1] if query.descending else rows
-        wanted = numbers[rows].astype(np.float64)
-        return rows[np.argsort(-wanted if query.descending else wanted, kind="stable")]
+        values = numbers[rows].astype(np.float64)
+        return rows[np.argsort(-values if query.descending else values, kind="stable")]

@@ -90,6 +90,6 @@ class Guard:
 
 def _opens_page(scope: Scope, headers: list[tuple[bytes, bytes]]) -> bool:
     """Return whether somebody followed a link to the page. It holds no data, and no other site sees it."""
-    known = dict(headers)
-    asked = known.get(b"sec-fetch-mode"), known.get(b"sec-fetch-dest")
+    by_name = dict(headers)
+    asked = by_name.get(b"sec-fetch-mode"), by_name.get(b"sec-fetch-dest")
     return scope["path"] == "/" and asked == (b"navigate", b"document")

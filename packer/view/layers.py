@@ -129,6 +129,6 @@ def _range(numbers: NDArray[Any]) -> tuple[float, float]:
 
 def png(picture: Picture) -> bytes:
     """Return a picture as a PNG."""
-    found, data = cv2.imencode(".png", picture[:, :, ::-1], _LEVEL)
-    assert found, "an array of 8 bits with three bands is a PNG"
+    is_encoded, data = cv2.imencode(".png", picture[:, :, ::-1], _LEVEL)
+    assert is_encoded, "an array of 8 bits with three bands is a PNG"
     return bytes(data)

@@ -47,8 +47,8 @@ class RowIndex:
 
     def pixels(self, number: int) -> NDArray[np.uint32]:
         """Return the pixels of a class in each row."""
-        found: NDArray[np.uint32] = self._numbers[number]
-        return found
+        counts: NDArray[np.uint32] = self._numbers[number]
+        return counts
 
     def share(self, number: int) -> NDArray[np.float64]:
         """Return the share of a class in each row, 0 in rows without a label."""
@@ -67,12 +67,12 @@ class RowIndex:
     @property
     def brightness(self) -> NDArray[np.float32]:
         """The brightness of each row; NaN if it has no picture."""
-        found: NDArray[np.float32] = self._line(BRIGHTNESS).view(np.float32)
-        return found
+        values: NDArray[np.float32] = self._line(BRIGHTNESS).view(np.float32)
+        return values
 
     def _line(self, number: int) -> NDArray[np.uint32]:
-        found: NDArray[np.uint32] = self._numbers[self.classes + number]
-        return found
+        line: NDArray[np.uint32] = self._numbers[self.classes + number]
+        return line
 
     def _fill(self) -> None:
         try:

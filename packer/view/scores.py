@@ -69,7 +69,7 @@ def _read(path: Path) -> tuple[dict[str, int], list[int], list[float], list[tupl
 def rows_named(pack: Pack, name: str) -> list[int]:
     """Return the rows with a name such as `train/street_01`, or with this key in any split."""
     split, _, key = name.partition("/")
-    if split in {known.name for known in pack.manifest.splits} and key:
+    if split in {entry.name for entry in pack.manifest.splits} and key:
         rows = rows_with_key(pack, key, pack.rows_of(split))
         if rows:
             return rows

@@ -59,7 +59,8 @@ def is_loopback(host: str) -> bool:
 def own_names(port: int) -> list[str]:
     """Return what a browser may send as the name of this server."""
     names = [LOCAL, "127.0.0.1", "[::1]"]
-    return [*[f"{name}:{port}" for name in names], *(names if port == 80 else [])]
+    with_port = [f"{name}:{port}" for name in names]
+    return with_port + names if port == 80 else with_port
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -104,21 +104,21 @@ class Viewed:
 
     def row(self, row: int) -> dict[str, Any]:
         """Return everything that is known of a row."""
-        known = inspect_row(self.pack, row)
+        facts = inspect_row(self.pack, row)
         other = None
         if self.against is not None:
-            found = rows_with_key(self.against.pack, known.key, _rows_of(self.against.pack, known.split))
-            other = found[0] if found else None
+            rows = rows_with_key(self.against.pack, facts.key, _rows_of(self.against.pack, facts.split))
+            other = rows[0] if rows else None
         return {
             "row": row,
-            "key": one_line(known.key),
-            "split": known.split,
-            "size": known.size,
-            "source_size": known.source_size,
-            "placement": [one_line(words) for words in known.placement],
-            "note": one_line(known.note),
-            "shard": known.shard,
-            "row_of_shard": known.row_of_shard,
+            "key": one_line(facts.key),
+            "split": facts.split,
+            "size": facts.size,
+            "source_size": facts.source_size,
+            "placement": [one_line(words) for words in facts.placement],
+            "note": one_line(facts.note),
+            "shard": facts.shard,
+            "row_of_shard": facts.row_of_shard,
             "score": _finite(self.scores[row]) if self.scores is not None else None,
             "against": other,
             "fields": [
@@ -130,26 +130,28 @@ class Viewed:
                     "sources": [one_line(source) for source in field.sources],
                     "classes": [[one_line(name), pixels] for name, pixels in field.classes],
                 }
-                for field in known.fields
+                for field in facts.fields
             ],
         }
 
     def raw_facts(self, row: int) -> dict[str, Any]:
         """Return what differs between a row and its raw files as they are now, which are read for it."""
-        found = self.raw.row(row, again=True)
+        raw = self.raw.row(row, again=True)
         return {
-            "problem": one_line(found.problem),
-            "notes": [one_line(note) for note in found.notes],
-            "own_size": bool(found.as_it_is),
-            "differences": {name: [each.pixels, each.largest] for name, each in found.differences.items()},
+            "problem": one_line(raw.problem),
+            "notes": [one_line(note) for note in raw.notes],
+            "own_size": bool(raw.as_it_is),
+            "differences": {
+                name: [difference.pixels, difference.largest] for name, difference in raw.differences.items()
+            },
         }
 
     def raw_pixels(self, row: int, name: str, source: str) -> tuple[Field, NDArray[Any]]:
         """Return a field of a row from its raw files: as it is in the FILE, or as it would be stored AGAIN."""
-        found = self.raw.row(row)
-        pixels = found.as_it_is if source == FILE else found.again
+        raw = self.raw.row(row)
+        pixels = raw.as_it_is if source == FILE else raw.again
         if name not in pixels:
-            raise UsageError(one_line(found.problem) or "the raw files do not have this field, or it is too large")
+            raise UsageError(one_line(raw.problem) or "the raw files do not have this field, or it is too large")
         field, numbers = pixels[name]
         return field, picture_in(field, numbers)
 
@@ -162,28 +164,28 @@ class Viewed:
     @cached_property
     def _found(self) -> dict[str, list[int]]:
         """The rows of each kind of finding, and those with a note."""
-        found: dict[str, list[int]] = {}
+        rows_of_kind: dict[str, list[int]] = {}
         if self.remarks is not None:
             for kind, names, _ in self.remarks.findings:
-                found.setdefault(kind, []).extend(row for name in names for row in rows_named(self.pack, name))
+                rows_of_kind.setdefault(kind, []).extend(row for name in names for row in rows_named(self.pack, name))
             for split, key, _ in self.remarks.notes:
-                found.setdefault(NOTE, []).extend(rows_with_key(self.pack, key, _rows_of(self.pack, split)))
-        return {kind: sorted({*rows}) for kind, rows in found.items() if rows}
+                rows_of_kind.setdefault(NOTE, []).extend(rows_with_key(self.pack, key, _rows_of(self.pack, split)))
+        return {kind: sorted({*rows}) for kind, rows in rows_of_kind.items() if rows}
 
     def _remarks(self) -> dict[str, Any] | None:
-        known = self.remarks
-        if known is None:
+        remarks = self.remarks
+        if remarks is None:
             return None
         findings = [
             [one_line(KINDS.get(kind, kind)), [one_line(name) for name in first_of(names, 4)], one_line(words)]
-            for kind, names, words in known.findings[:MOST_LINES]
+            for kind, names, words in remarks.findings[:MOST_LINES]
         ]
-        rejects = [[one_line(f"{split}/{key}"), one_line(words)] for split, key, words in known.rejects[:MOST_LINES]]
+        rejects = [[one_line(f"{split}/{key}"), one_line(words)] for split, key, words in remarks.rejects[:MOST_LINES]]
         return {
             "rejects": rejects,
-            "all_rejects": known.all_rejects,
+            "all_rejects": remarks.all_rejects,
             "findings": findings,
-            "all_findings": known.all_findings,
+            "all_findings": remarks.all_findings,
         }
 
 
@@ -202,8 +204,8 @@ def _rows_of(pack: Pack, split: str) -> range:
 
 def _ends(scores: NDArray[np.float32]) -> list[float] | None:
     """Return the smallest and the largest score, if any row has one."""
-    there = scores[np.isfinite(scores)]
-    return [float(there.min()), float(there.max())] if len(there) else None
+    finite = scores[np.isfinite(scores)]
+    return [float(finite.min()), float(finite.max())] if len(finite) else None
 
 
 def _finite(number: Any) -> float | None:

@@ -125,15 +125,15 @@ class ShardJob:
 
     def crashed(self, indices: Sequence[int], cause: str) -> None:
         task = self.next_task()
-        given = range(len(self._spec.pieces)) if task.indices is None else task.indices
-        indices = [index for index in indices if index in given]  # a crashing worker may have written anything
+        possible = range(len(self._spec.pieces)) if task.indices is None else task.indices
+        indices = [index for index in indices if index in possible]  # a crashing worker may have written anything
         if task.indices is None or len(indices) != 1:
             self._fail()
         if len(indices) == 1:
             self._suspect(indices[0], cause)
         if task.indices is None and indices:
             suspected = {other for index in self._to_try for other in self._picture_of(index)}
-            self._to_decode = [index for index in given if index not in suspected and index not in self._rejected]
+            self._to_decode = [index for index in possible if index not in suspected and index not in self._rejected]
         elif self._to_decode and len(indices) == 1:
             last = max(self._picture_of(indices[0]))
             self._to_decode = [index for index in self._to_decode if index > last]

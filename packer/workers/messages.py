@@ -105,10 +105,10 @@ def error_answer(error: Exception) -> str:
 
 def read_fingerprint(text: str) -> str | None:
     """Read the answer to a shard task: a fingerprint, or None of a trial. Raises the worker's error."""
-    found = _answer(text)["shard"]
-    if found is not None and not FINGERPRINT.fullmatch(str(found)):
-        raise EngineError(f"a worker's answer is not valid: {str(found)[:100]!r}")
-    return None if found is None else str(found)
+    fingerprint = _answer(text)["shard"]
+    if fingerprint is not None and not FINGERPRINT.fullmatch(str(fingerprint)):
+        raise EngineError(f"a worker's answer is not valid: {str(fingerprint)[:100]!r}")
+    return None if fingerprint is None else str(fingerprint)
 
 
 def read_counts(text: str) -> LabelCounts:

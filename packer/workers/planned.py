@@ -57,7 +57,7 @@ class PlannedShards:
         """Build shards, and yield the number and the receipt of each when it is in `out`. Closing it stops the rest."""
         self._reopened.prepare()
         folder = out.folder if isinstance(out, Outbox) else out
-        jobs = (ShardJob(each, self.plan.spec(each), self._source, folder) for each in numbers)
+        jobs = (ShardJob(number, self.plan.spec(number), self._source, folder) for number in numbers)
         with closing(pool.run(jobs, pool.workers)) as built:
             yield from out.sent(built) if isinstance(out, Outbox) else built
 

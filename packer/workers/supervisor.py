@@ -68,8 +68,8 @@ class Supervisor:
                 worker.give(self._waiting.popleft())
                 decoding += 1
         busy = sum(worker.job is not None for worker in self._processes)
-        wanted = min(at_once - decoding, len(self._waiting))
-        while len(self._processes) < min(busy + wanted, most):
+        missing = min(at_once - decoding, len(self._waiting))
+        while len(self._processes) < min(busy + missing, most):
             try:
                 with blocked_signals():
                     self._processes.append(Worker(self.workers))

@@ -46,14 +46,14 @@ class ClassTable:
         return len(self.classes)
 
     def __repr__(self) -> str:
-        shown = [repr(known.name) for known in self.classes[:MOST_SHOWN]]
+        shown = [repr(segclass.name) for segclass in self.classes[:MOST_SHOWN]]
         more = [f"… {len(self) - MOST_SHOWN} more"] if len(self) > MOST_SHOWN else []
         classes = "class" if len(self) == 1 else "classes"
         return f"ClassTable({len(self)} {classes}: {', '.join([*shown, *more])}; ignore_index={self.ignore_index})"
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(known.name for known in self.classes)
+        return tuple(segclass.name for segclass in self.classes)
 
     @property
     def index_dtype(self) -> str:
@@ -70,18 +70,18 @@ class ClassTable:
         """The colour of each class: that of the table, or a generated one. `palette.lookup[label]` draws a label."""
         from readers.contract.palette import palette_of  # commands read manifests without numpy
 
-        return palette_of([known.colour for known in self.classes], self.ignored_colours, self.ignore_index)
+        return palette_of([segclass.colour for segclass in self.classes], self.ignored_colours, self.ignore_index)
 
     def to_json(self) -> dict[str, Any]:
         return {
             "classes": [
                 {
-                    "name": known.name,
-                    "colour": None if known.colour is None else _hex(known.colour),
-                    "values": list(known.values),
-                    "colours": [_hex(colour) for colour in known.colours],
+                    "name": segclass.name,
+                    "colour": None if segclass.colour is None else _hex(segclass.colour),
+                    "values": list(segclass.values),
+                    "colours": [_hex(colour) for colour in segclass.colours],
                 }
-                for known in self.classes
+                for segclass in self.classes
             ],
             "ignored_values": list(self.ignored_values),
             "ignored_colours": [_hex(colour) for colour in self.ignored_colours],

@@ -91,11 +91,11 @@ def _shape(field: Field) -> Iterator[tuple[str, str]]:
     parts = field.bands if field.kind == PICTURE else field.classes
     planes = planes_of(field.form, len(parts or ()))
     dimensions = len(planes) + 2
-    found = list(field.shape)
-    if len(found) != dimensions and field.sides != VOLUME:
-        yield "shape", f"expected {dimensions} numbers, or a third side of null in a volume, found {found}"
+    shape = list(field.shape)
+    if len(shape) != dimensions and field.sides != VOLUME:
+        yield "shape", f"expected {dimensions} numbers, or a third side of null in a volume, found {shape}"
     elif field.native and (field.shape != (*field.planes, *field.sides) or set(field.sides) != {None}):
-        yield "shape", f"expected null for height and width, both or neither, found {found}"
+        yield "shape", f"expected null for height and width, both or neither, found {shape}"
     elif parts is not None and field.planes != planes:
         noun = "bands" if field.kind == PICTURE else "classes"
         yield "shape", f"{field.numbers} planes, {len(parts)} {noun}"

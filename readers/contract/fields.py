@@ -121,8 +121,8 @@ class Field:
     @property
     def size(self) -> Sides | None:
         """The sides of every row; None if each has its own."""
-        known = tuple(side for side in self.sides if side is not None)
-        return known if len(known) == len(self.sides) else None
+        fixed = tuple(side for side in self.sides if side is not None)
+        return fixed if len(fixed) == len(self.sides) else None
 
     @property
     def planes(self) -> tuple[int, ...]:

@@ -203,10 +203,10 @@ def loads(text: str | bytes) -> Any:
 
 def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the object of these pairs: the hook of a JSON decoder."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    values = dict(pairs)
+    if len(values) < len(pairs):
         raise repeated(key for key, _ in pairs)
-    return found
+    return values
 
 
 def repeated(keys: Iterable[str]) -> RepeatedKeyError:

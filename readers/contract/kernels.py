@@ -33,9 +33,9 @@ def fits_kernels(array: NDArray[Any]) -> bool:
 
 def kernels_in_use(names: Sequence[str]) -> str:
     """Describe which of these kernels this process uses."""
-    found = {name: kernel(name) for name in names}
-    missing = [name for name, module in found.items() if module is None]
-    if len(missing) == len(found):
+    modules = {name: kernel(name) for name in names}
+    missing = [name for name, module in modules.items() if module is None]
+    if len(missing) == len(modules):
         return "none; the bytes are the same, but building and reading take longer"
-    instructions = "AVX2" if any(module and module.avx2 for module in found.values()) else "plain C"
+    instructions = "AVX2" if any(module and module.avx2 for module in modules.values()) else "plain C"
     return instructions + (f", without {', '.join(missing)}" if missing else "")

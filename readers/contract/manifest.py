@@ -111,7 +111,7 @@ class Manifest:
 
     def statistics_of(self, split: str) -> Statistics:
         """Return the statistics of one split, or of all of them."""
-        return next((known.statistics for known in self.splits if known.name == split), self.statistics)
+        return next((entry.statistics for entry in self.splits if entry.name == split), self.statistics)
 
     @property
     def classes(self) -> ClassTable:
@@ -129,7 +129,7 @@ class Manifest:
 
     def field(self, name: str) -> Field:
         """Return the field with this name."""
-        fields = {known.name: known for known in self.fields}
+        fields = {field.name: field for field in self.fields}
         if name not in fields:
             raise RequestError(f"there is no field {name!r}, only {', '.join(map(repr, fields))}")
         return fields[name]
@@ -174,12 +174,12 @@ class Manifest:
             raise _error(path, [JsonProblem("", f"is not JSON ({error})")]) from error
         problems: list[JsonProblem] = []
         entry = Entry(document, "", problems)
-        found = entry.text("format"), entry.whole("version")
-        if found != (FORMAT, FORMAT_VERSION):
-            if found[0] == FORMAT and _is_sealed(document):
-                raise VersionError(f"{path}: {OTHER_VERSION.format(found[1])}")
-            wanted = f"expected {FORMAT!r} version {FORMAT_VERSION}, found {found[0]!r} version {found[1]}"
-            raise _error(path, problems or [JsonProblem("format", wanted)])
+        stated = entry.text("format"), entry.whole("version")
+        if stated != (FORMAT, FORMAT_VERSION):
+            if stated[0] == FORMAT and _is_sealed(document):
+                raise VersionError(f"{path}: {OTHER_VERSION.format(stated[1])}")
+            cause = f"expected {FORMAT!r} version {FORMAT_VERSION}, found {stated[0]!r} version {stated[1]}"
+            raise _error(path, problems or [JsonProblem("format", cause)])
         checksum = entry.text("checksum")
         manifest = _manifest(entry)
         entry.close()

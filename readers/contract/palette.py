@@ -120,7 +120,9 @@ class Palette(Sequence[RGB]):
         return np.array(self.rgb, dtype)
 
     def __repr__(self) -> str:
-        shown = ", ".join([*map(hex_of, self[:6]), *["…"] * (len(self) > 6)])
+        shown = ", ".join(map(hex_of, self[:6]))
+        if len(self) > 6:
+            shown += ", …"
         return f"Palette({len(self)} colours: {shown}; ignored={hex_of(self.ignored)})"
 
 
@@ -130,10 +132,10 @@ def palette_of(drawn: Sequence[RGB | None], ignored: Sequence[tuple[int, ...]], 
     Of the source colours that are ignored, the first opaque one that is not the colour of a class is `ignored`.
     """
     rgb = _generated(drawn, False)
-    there = {*map(tuple, rgb.tolist())}
+    taken = {*map(tuple, rgb.tolist())}
     greys = [(grey, grey, grey) for grey in range(IGNORED[0], -1, -1)]
-    free = [colour[:3] for colour in ignored if len(colour) == 3 and tuple(colour) not in there]
-    red, green, blue = free[0] if free else next((grey for grey in greys if grey not in there), IGNORED)
+    free = [colour[:3] for colour in ignored if len(colour) == 3 and tuple(colour) not in taken]
+    red, green, blue = free[0] if free else next((grey for grey in greys if grey not in taken), IGNORED)
     return Palette(rgb, (red, green, blue), ignore_index)
 
 
@@ -195,7 +197,7 @@ def _seen(rgb: Colours, blind: bool) -> NDArray[Any]:
     part = rgb / 255
     linear = np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4)
     kinds = [np.clip(linear @ matrix.T, 0, 1) for matrix in _BLIND[: None if blind else 1]]
-    return np.stack([np.cbrt(each @ _TO_LMS.T) @ _TO_LAB.T for each in kinds])
+    return np.stack([np.cbrt(kind @ _TO_LMS.T) @ _TO_LAB.T for kind in kinds])
 
 
 def _spread(count: int) -> Colours:

@@ -47,10 +47,10 @@ def part_problems(fields: Sequence[Field], parts: Sequence[Part]) -> Iterator[tu
     if len(parts) > MOST_PARTS:
         yield "", f"expected at most {MOST_PARTS}, found {len(parts)}"
     for number, part in enumerate(parts):
-        known = tuple(field.name for field in fields if field.name in part.fields)
-        if part.fields != known:
+        ordered = tuple(field.name for field in fields if field.name in part.fields)
+        if part.fields != ordered:
             yield f".{number}.fields", f"expected fields of the pack in their order, found {list(part.fields)}"
-        elif missing := [field.name for field in fields if not field.optional and field.name not in known]:
+        elif missing := [field.name for field in fields if not field.optional and field.name not in ordered]:
             yield f".{number}.fields", f"{missing[0]!r} is not optional"
     order = [presence(fields, part.fields) for part in parts]
     if order != sorted(set(order), reverse=True):

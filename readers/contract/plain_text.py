@@ -14,13 +14,13 @@ NOT_IN_A_NAME = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 def odd_character(name: str) -> str | None:
     """Return the code of a character that the name of a class must not have; None if it is a good name."""
-    found = NOT_IN_A_NAME.search(name)
-    return None if found is None else code_of(found[0])
+    match = NOT_IN_A_NAME.search(name)
+    return None if match is None else code_of(match[0])
 
 
 def harmless(text: str) -> str:
     r"""Return a text with `\u001b` instead of what a terminal obeys. In JSON this is the same character."""
-    return UNSAFE.sub(lambda found: code_of(found[0]), text)
+    return UNSAFE.sub(lambda match: code_of(match[0]), text)
 
 
 def one_line(text: str) -> str:

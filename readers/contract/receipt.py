@@ -226,24 +226,24 @@ def _counts(entry: Entry) -> dict[str, int]:
 
 def _checksums(entry: Entry, fields: Iterable[str]) -> dict[str, tuple[int, ...]]:
     """Take a list of CRC-32 for each field, all of one length."""
-    found = {name: entry.wholes(name) for name in fields}
+    checksums = {name: entry.wholes(name) for name in fields}
     entry.close()
-    for name, sums in found.items():
+    for name, sums in checksums.items():
         if max(sums, default=0) >= 2**32:
             entry.problem(name, "expected numbers below 2^32")
-    if len(set(map(len, found.values()))) > 1:
+    if len(set(map(len, checksums.values()))) > 1:
         entry.problem("", "expected lists of the same length")
-    return found
+    return checksums
 
 
 def _psnr(entry: Entry, fields: Iterable[str]) -> dict[str, tuple[int, ...]]:
     """Take a list of PSNR for some of the fields."""
-    found = {name: entry.wholes(name) for name in fields if entry.has(name)}
+    qualities = {name: entry.wholes(name) for name in fields if entry.has(name)}
     entry.close()
-    for name, values in found.items():
+    for name, values in qualities.items():
         if max(values, default=0) > MOST_PSNR:
             entry.problem(name, f"expected numbers up to {MOST_PSNR}")
-    return found
+    return qualities
 
 
 def _check(receipt: Receipt, problems: list[JsonProblem]) -> None:

@@ -106,10 +106,10 @@ class ReceiptFacts:
 class AllReceipts(Mapping[int, ReceiptFacts]):
     """The facts of the receipts of a build by the numbers of their shards, in order. They may come in any order."""
 
-    def __init__(self, known: Mapping[str, str] = NO_DIGESTS, name: Callable[[str], str] = str) -> None:
-        """`known` has digests of receipts by their fingerprints, `name` makes the key of a picture from that of a
+    def __init__(self, digests: Mapping[str, str] = NO_DIGESTS, name: Callable[[str], str] = str) -> None:
+        """`digests` has digests of receipts by their fingerprints, `name` makes the key of a picture from that of a
         row."""
-        self._known, self._name = known, name
+        self._known, self._name = digests, name
         self._facts: dict[int, ReceiptFacts] = {}
         self.statistics: dict[str, dict[str, FieldStatistics]] = {}
         """The sum of the statistics of each field, by split."""

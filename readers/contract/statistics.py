@@ -43,9 +43,9 @@ class FieldStatistics:
         lists = [value for value in vars(statistics).values() if isinstance(value, tuple)]
         if len(set(map(len, lists))) > 1:
             entry.problem("", f"expected lists of one length, found {', '.join(str(len(values)) for values in lists)}")
-        found = vars(statistics)
-        for number, (total, square) in enumerate(zip(found.get("sums", ()), found.get("squares", ()), strict=False)):
-            if square < 0 or square * found["numbers"] < total * total:
+        facts = vars(statistics)
+        for number, (total, square) in enumerate(zip(facts.get("sums", ()), facts.get("squares", ()), strict=False)):
+            if square < 0 or square * facts["numbers"] < total * total:
                 entry.problem(f"squares.{number}", "is less than so many numbers with this sum can have")
         entry.close()
         return statistics
@@ -124,8 +124,8 @@ def total(fields: Sequence[Field], parts: Iterable[Statistics]) -> dict[str, Fie
     return reduce(_together, parts, no_rows(fields))
 
 
-def _together(known: dict[str, FieldStatistics], more: Statistics) -> dict[str, FieldStatistics]:
-    return {name: ours + more[name] if name in more else ours for name, ours in known.items()}
+def _together(statistics: dict[str, FieldStatistics], more: Statistics) -> dict[str, FieldStatistics]:
+    return {name: ours + more[name] if name in more else ours for name, ours in statistics.items()}
 
 
 def misfit(statistics: Statistics, fields: Sequence[Field]) -> str | None:
@@ -145,19 +145,19 @@ def _described(statistics: FieldStatistics) -> str:
 
 def class_counts(statistics: Statistics) -> ClassStatistics:
     """Return the statistics of the field `label`, or else of the first field with classes; empty ones if none has."""
-    known = {name: each for name, each in statistics.items() if isinstance(each, ClassStatistics)}
-    return known.get(LABEL) or next(iter(known.values()), ClassStatistics.none(0))
+    with_classes = {name: counts for name, counts in statistics.items() if isinstance(counts, ClassStatistics)}
+    return with_classes.get(LABEL) or next(iter(with_classes.values()), ClassStatistics.none(0))
 
 
 def statistics_json(statistics: Statistics) -> dict[str, Any]:
-    return {name: each.to_json() for name, each in statistics.items()}
+    return {name: counts.to_json() for name, counts in statistics.items()}
 
 
 def read_statistics(entry: Entry, key: str) -> dict[str, FieldStatistics]:
     """Take the statistics of fields. Their keys show of which kind they are."""
     names, inner = entry.anything(key), entry.entry(key)
-    found = {name: inner.entry(name) for name in names}
-    return {name: _form(each).from_json(each) for name, each in found.items()}
+    entries = {name: inner.entry(name) for name in names}
+    return {name: _form(field_entry).from_json(field_entry) for name, field_entry in entries.items()}
 
 
 def _form(entry: Entry) -> type[FieldStatistics]:

@@ -55,10 +55,10 @@ def family(root: int) -> list[int]:
     for path in PROC.iterdir():
         if path.name.isdigit() and (fields := _stat(int(path.name))):
             children.setdefault(int(fields[1]), []).append(int(path.name))
-    found = [root]
-    for process in found:
-        found += children.get(process, [])
-    return found
+    processes = [root]
+    for process in processes:
+        processes += children.get(process, [])
+    return processes
 
 
 def _stat(process: int) -> list[str]:

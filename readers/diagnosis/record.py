@@ -101,8 +101,8 @@ class Record:
     def waited(self) -> float:
         """The fraction of the time spent waiting for data: by the GPU if its events measure it, else by the program."""
         if self.by_gpu:
-            each = self.totals.idle / self.totals.gaps
-            return min(1.0, self.part(each * self.totals.steps))
+            idle = self.totals.idle / self.totals.gaps
+            return min(1.0, self.part(idle * self.totals.steps))
         return self.part(self.totals.waiting)
 
     @property

@@ -54,10 +54,10 @@ def to_json(records: Sequence[Record]) -> list[dict[str, Any]]:
 def to_html(records: Sequence[Record]) -> str:
     """Return the report as a page."""
     record = records[0]
-    found = verdict(record)
-    parts = [f"<p><strong>{escape(found.headline)}</strong></p>", _list("ul", found.evidence)]
-    if found.advice:
-        advice = [f"{change.action} {change.why}" for change in found.advice]
+    result = verdict(record)
+    parts = [f"<p><strong>{escape(result.headline)}</strong></p>", _list("ul", result.evidence)]
+    if result.advice:
+        advice = [f"{change.action} {change.why}" for change in result.advice]
         parts += ["<h2>What to change, largest gain first</h2>", _list("ol", advice)]
     parts += ["<h2>Where the time of each step goes</h2>", _steps(record), _machine(record), _times(record)]
     if len(records) > 1:

@@ -25,11 +25,11 @@ FAMILY_SHARE = 200
 
 
 class Samples:
-    """A thread that takes samples between `start` and `stop`, and calls `each` after every sample."""
+    """A thread that takes samples between `start` and `stop`, and calls `on_sample` after every sample."""
 
-    def __init__(self, each: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, on_sample: Callable[[], None] = lambda: None) -> None:
         self._timeline = Timeline()
-        self._each = each
+        self._on_sample = on_sample
         self._stopped = threading.Event()
         # A daemon: the interpreter joins other threads before atexit functions, one of which stops this thread.
         self._thread = threading.Thread(target=self._run, name="segpack-samples", daemon=True)
@@ -57,7 +57,7 @@ class Samples:
         before = self._snapshot()
         while not self._stopped.wait(INTERVAL):
             before = self._sample(before)
-            self._each()
+            self._on_sample()
         self._sample(before)
 
     def _sample(self, before: Snapshot) -> Snapshot:

@@ -46,12 +46,12 @@ class Gaps:
 
     def measured(self) -> list[float]:
         """Return the seconds of each gap that the GPU has passed since the last call."""
-        found = []
+        seconds = []
         while self._pending and self._pending[0][1].query():  # type: ignore[no-untyped-call]
             end, begin = self._pending.popleft()
-            found.append(end.elapsed_time(begin) / 1000)
+            seconds.append(end.elapsed_time(begin) / 1000)
             self._free += (end, begin)
-        return found
+        return seconds
 
     def _recorded(self) -> torch.cuda.Event:
         event = self._free.pop() if self._free else torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
@@ -144,10 +144,10 @@ class Steps:
         """Return the seconds that the GPU waited, over the steps that it has passed since the last call."""
         if self._gaps is None:
             return 0.0
-        found = self._gaps.measured()
+        waits = self._gaps.measured()
         totals = self.totals
         step = (totals.waiting + totals.copying + totals.computing) / max(1, totals.steps)
-        totals.gaps += len(found)
-        totals.idle += sum(found)
-        totals.idle_steps += sum(gap > GPU_WAITED * step for gap in found)
-        return sum(found)
+        totals.gaps += len(waits)
+        totals.idle += sum(waits)
+        totals.idle_steps += sum(gap > GPU_WAITED * step for gap in waits)
+        return sum(waits)

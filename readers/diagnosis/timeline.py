@@ -38,13 +38,13 @@ class Timeline:
 
 def joined(rows: Sequence[Row], count: int) -> list[Row]:
     """Join each `count` neighbouring rows."""
-    found = []
+    lines = []
     for first in range(0, len(rows), count):
         row = list(rows[first])
         for later in rows[first + 1 : first + count]:
             _join(row, later)
-        found.append(row)
-    return found
+        lines.append(row)
+    return lines
 
 
 def _join(row: Row, later: Row) -> None:

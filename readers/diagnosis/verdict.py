@@ -167,12 +167,15 @@ def _of_data(record: Record, bottleneck: str, gain: float) -> Iterator[Advice]:
 
 
 def _of_starting(record: Record) -> tuple[str, str]:
-    each = record.totals.starting / max(1, record.totals.passes)
+    seconds = record.totals.starting / max(1, record.totals.passes)
     if record.source.workers and not record.source.own_loader:
-        return "Keep the workers: persistent_workers=True.", f"Each pass starts new workers, which takes {each:.1f} s."
+        return (
+            "Keep the workers: persistent_workers=True.",
+            f"Each pass starts new workers, which takes {seconds:.1f} s.",
+        )
     return (
         "Make passes longer, or join several epochs to one pass.",
-        f"Each pass starts with {each:.2f} s without a batch.",
+        f"Each pass starts with {seconds:.2f} s without a batch.",
     )
 
 

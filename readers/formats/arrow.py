@@ -65,8 +65,10 @@ def _equal(rows: Sequence[int]) -> bool:
 
 def _columns(facts: ShardFacts) -> list[ArrowColumn]:
     """Return the columns that the shard must have."""
-    size = ArrowColumn(SIZE, fixed_size_list(numbers(SIZE_DTYPE), facts.sides))
-    return [*map(_field_column, facts.fields), *([size] if facts.native else []), ArrowColumn(KEY, TEXTS)]
+    columns = list(map(_field_column, facts.fields))
+    if facts.native:
+        columns.append(ArrowColumn(SIZE, fixed_size_list(numbers(SIZE_DTYPE), facts.sides)))
+    return [*columns, ArrowColumn(KEY, TEXTS)]
 
 
 def _field_column(field: Field) -> ArrowColumn:

@@ -120,9 +120,9 @@ def read_batches(data: Contents, columns: Sequence[ArrowColumn], most: int) -> l
 
 
 def _check_schema(schema: Table, columns: Sequence[ArrowColumn]) -> None:
-    found = schema.count(1)
-    if schema.whole(0, "<h") or found != len(columns):
-        raise ValueError(f"it has {found} columns, expected {', '.join(column.name for column in columns)}")
+    count = schema.count(1)
+    if schema.whole(0, "<h") or count != len(columns):
+        raise ValueError(f"it has {count} columns, expected {', '.join(column.name for column in columns)}")
     for field, column in zip(schema.tables(1), columns, strict=True):
         if field.text(0) != column.name:
             raise ValueError(f"it has a column {field.text(0)[:40]!r} in the place of {column.name!r}")
@@ -174,14 +174,14 @@ def _batch(metadata: memoryview, body_length: int, start: int, columns: Sequence
     rows = header.whole(0, "<q")
     if rows < 1:
         raise ValueError(f"a record batch has {rows} rows")
-    found: dict[str, list[Buffer]] = {column.name: [] for column in columns}
+    buffers_of: dict[str, list[Buffer]] = {column.name: [] for column in columns}
     for column in columns:
         values = rows
         for kind in column.kind.chain():
             values = _check_node(column.name, next(nodes), values)
-            found[column.name] += _buffers(column.name, kind, values, buffers, start, body_length)
+            buffers_of[column.name] += _buffers(column.name, kind, values, buffers, start, body_length)
             values *= kind.repeat
-    return Batch(rows, found)
+    return Batch(rows, buffers_of)
 
 
 def _check_node(name: str, node: tuple[int, ...], expected: int) -> int:
@@ -200,10 +200,10 @@ def _buffers(
     """Return the buffers of a type. They lie in the body and are long enough; there is no validity."""
     if next(buffers)[1]:
         raise ValueError(f"the column {name!r} has a validity buffer, expected none")
-    found = []
+    checked = []
     for more, size in kind.buffers:
         offset, length = next(buffers)
         if offset < 0 or length < 0 or offset + length > body_length or length < (values + more) * size:
             raise ValueError(f"a buffer of the column {name!r} is too short or ends beyond its record batch")
-        found.append(Buffer(start + offset, length, values))
-    return found
+        checked.append(Buffer(start + offset, length, values))
+    return checked

@@ -25,8 +25,8 @@ def open_shard(stem: Path, facts: ShardFacts) -> Shard:
     """Open the shard whose file begins with `stem`."""
     (path,) = paths(stem, facts)
     with damage_at(path, ValueError), contents(path) as data:
-        found = read_datasets(data, stored_names(facts, facts.fields))
-        stored = {name: whole_column(path, *dataset) for name, dataset in found.items()}
+        datasets = read_datasets(data, stored_names(facts, facts.fields))
+        stored = {name: whole_column(path, *dataset) for name, dataset in datasets.items()}
     _check_apart(path, stored.values())
     columns, sizes = rows_of(facts, stored)
     return Shard(path, facts, columns, sizes)

@@ -72,15 +72,15 @@ def _link(body: bytes) -> tuple[bytes, int]:
 
 
 def _dataset(data: Contents, name: str, start: int) -> Dataset:
-    found: dict[int, bytes] = {}
+    bodies: dict[int, bytes] = {}
     for kind, body in messages(data, start):
-        if kind in found or kind not in (_DATASPACE, _DATATYPE, _FILL, _LAYOUT):
+        if kind in bodies or kind not in (_DATASPACE, _DATATYPE, _FILL, _LAYOUT):
             raise ValueError(f"{name!r} has an unexpected message of type {kind:#x}")
-        found[kind] = body
-    if len(found) != 4 or found[_FILL] != _NEVER_FILLED:
+        bodies[kind] = body
+    if len(bodies) != 4 or bodies[_FILL] != _NEVER_FILLED:
         raise ValueError(f"{name!r} is not a plain data set")
-    shape, dtype = _shape(name, found[_DATASPACE]), _dtype(name, found[_DATATYPE])
-    return Dataset(dtype, shape, _start(data, name, found[_LAYOUT], math.prod(shape) * dtype.itemsize))
+    shape, dtype = _shape(name, bodies[_DATASPACE]), _dtype(name, bodies[_DATATYPE])
+    return Dataset(dtype, shape, _start(data, name, bodies[_LAYOUT], math.prod(shape) * dtype.itemsize))
 
 
 def _shape(name: str, body: bytes) -> tuple[int, ...]:

@@ -75,8 +75,8 @@ def _checked(data: Contents, start: int, length: int) -> bytes:
     if not 0 <= length <= _MOST_BYTES:
         raise ValueError(f"a block of {length} bytes of metadata is not possible")
     block = _cut(data, start, length + _CHECKSUM_BYTES)
-    found = int.from_bytes(block[length:], "little")
-    if found != lookup3(block[:length]):
+    checksum = int.from_bytes(block[length:], "little")
+    if checksum != lookup3(block[:length]):
         raise ValueError(f"the checksum of the metadata at {start} is wrong")
     return block[:length]
 

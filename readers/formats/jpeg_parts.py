@@ -88,8 +88,8 @@ def _starts(stored: NDArray[np.uint8], head: Head) -> NDArray[np.int64] | None:
     most, marks = head.grid.count - 1, np.empty(0, np.int64)
     for begin in range(head.scan, len(stored) - 1, AT_ONCE):
         codes = stored[begin : begin + AT_ONCE + 1]
-        found = np.flatnonzero(codes[:-1] == 0xFF) + 1
-        marks = np.append(marks, found[codes[found] & 0xF8 == RESTART] + begin)
+        positions = np.flatnonzero(codes[:-1] == 0xFF) + 1
+        marks = np.append(marks, positions[codes[positions] & 0xF8 == RESTART] + begin)
         if len(marks) > most:
             return None
     if len(marks) < most or (stored[marks] != _numbers(most)).any():
@@ -104,21 +104,21 @@ def _numbers(count: int) -> NDArray[np.uint8]:
 
 def _head(stored: NDArray[np.uint8], shape: tuple[int, ...]) -> Head | None:
     """Return the header of a row of this shape. None if its stretches do not stand alone, or the file is damaged."""
-    data, at, found = stored.data, len(START), dict[int, tuple[int, bytes]]()
+    data, at, segments = stored.data, len(START), dict[int, tuple[int, bytes]]()
     if bytes(data[:at]) != START or bytes(data[-len(END) :]) != END:
         return None
-    while SCAN not in found:
+    while SCAN not in segments:
         if at + 4 > len(data):
             return None
         mark, marker, length = struct.unpack_from(">BBH", data, at)
-        if mark != 0xFF or length < 2 or marker not in KNOWN or (marker in found and marker not in REPEATED):
+        if mark != 0xFF or length < 2 or marker not in KNOWN or (marker in segments and marker not in REPEATED):
             return None
-        found[marker] = at + 4, bytes(data[at + 4 : at + 2 + length])
+        segments[marker] = at + 4, bytes(data[at + 4 : at + 2 + length])
         at += 2 + length
-    frame = found.get(BASELINE) or found.get(EXTENDED)
-    if frame is None or INTERVAL not in found or at + len(END) > len(data):
+    frame = segments.get(BASELINE) or segments.get(EXTENDED)
+    if frame is None or INTERVAL not in segments or at + len(END) > len(data):
         return None
-    sides = _sides(shape, *(content for _, content in (frame, found[SCAN], found[INTERVAL])))
+    sides = _sides(shape, *(content for _, content in (frame, segments[SCAN], segments[INTERVAL])))
     return None if sides is None else Head(frame[0] + 1, at, TileGrid(shape[1:], sides))
 
 

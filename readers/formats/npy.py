@@ -41,12 +41,12 @@ def _column(path: Path) -> Column:
     start = _head(path, LIKELY)
     end = 10 + int.from_bytes(start[8:10], "little")
     header = (start if end <= LIKELY else _head(path, end))[10:end]
-    found = _HEADER.fullmatch(header)
-    if start[:8] != _START or len(header) < end - 10 or found is None:
+    match = _HEADER.fullmatch(header)
+    if start[:8] != _START or len(header) < end - 10 or match is None:
         raise DamagedError(f"{path}: its header is not one of a .npy file of plain numbers; run packer verify")
     with damage_at(path, ValueError, TypeError, OverflowError):
-        shape = tuple(int(part) for part in found[2].decode().split(",") if part.strip())
-        return whole_column(path, plain_dtype(found[1].decode()), shape, end)
+        shape = tuple(int(part) for part in match[2].decode().split(",") if part.strip())
+        return whole_column(path, plain_dtype(match[1].decode()), shape, end)
 
 
 def _head(path: Path, count: int) -> bytes:

@@ -186,24 +186,24 @@ class Shard:
 
     def _spans_of_parts(self, field: Field, parts: Sequence[tuple[int, Part]]) -> list[tuple[int, int]]:
         """Return where in the file the tiles, or the lines of raw volumes, begin and end that parts of rows touch."""
-        column, found = self._columns[field.name], list[tuple[int, int]]()
+        column, touched = self._columns[field.name], list[tuple[int, int]]()
         for (row, part), (begin, end) in zip(parts, self._spans(column, [row for row, _ in parts]), strict=True):
             shape = field.row_shape(*self.size(row))
             if not field.is_tiled:
                 spans = spans_of_lines(shape, part, np.dtype(field.dtype).itemsize)
-                found += ((begin + start, begin + stop) for start, stop in spans)
+                touched += ((begin + start, begin + stop) for start, stop in spans)
                 continue
             grid = grid_of(field, shape)
             read = partial(_read_from, column.path, begin)
-            found += ((begin + start, begin + stop) for start, stop in spans_of_tiles(grid, part, end - begin, read))
-        return found
+            touched += ((begin + start, begin + stop) for start, stop in spans_of_tiles(grid, part, end - begin, read))
+        return touched
 
     def prefetch(self, fields: Sequence[Field], rows: Sequence[int]) -> None:
         """Ask the kernel to read these rows from the disk, if they are mapped. Only the first field is looked up in
         memory."""
-        there = [field for field in fields if self.has(field.name)]
-        missing = self._absent(there[0], rows) if there else []
-        for field in there if missing else ():
+        present = [field for field in fields if self.has(field.name)]
+        missing = self._absent(present[0], rows) if present else []
+        for field in present if missing else ():
             column = self._columns[field.name]
             data = self._map(column.path)
             if data is not None:
@@ -256,8 +256,8 @@ class Shard:
 
     def _check(self, field: Field) -> None:
         column = self._columns[field.name]
-        found = column.row_dtype, column.row_shape
-        if found != (np.dtype(field.stored_dtype), field.stored_shape) or not column.holds(self.facts.rows):
+        form = column.row_dtype, column.row_shape
+        if form != (np.dtype(field.stored_dtype), field.stored_shape) or not column.holds(self.facts.rows):
             raise DamagedError(
                 f"{column.path}: expected {self.facts.rows} rows of {field.stored_dtype} {field.stored_shape} for "
                 f"{field.name!r}, found {len(column.starts)} runs of {column.run_rows} rows of "

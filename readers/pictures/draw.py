@@ -106,8 +106,8 @@ def _bands_note(field: Field, bands: tuple[int, ...], windows: dict[int, ShownPa
     names = field.bands or ()
     some = len(names) > 3 or len(names) == 2
     named = f"{', '.join(names[band] for band in bands)} of {len(names)} bands" if some else ""
-    found = not has_window(field) and windows
-    numbers = " · ".join(dict.fromkeys(map(str, windows.values()))) if found else ""
+    has_windows = not has_window(field) and windows
+    numbers = " · ".join(dict.fromkeys(map(str, windows.values()))) if has_windows else ""
     return " · ".join(filter(None, (named, numbers)))
 
 
@@ -173,13 +173,13 @@ def _slot(ids: NDArray[Any]) -> NDArray[np.uint8]:
 
 def _like_a_neighbour(ids: NDArray[Any], slots: NDArray[np.uint8]) -> NDArray[Any]:
     """Return the larger id of each pair of neighbours with the same colour."""
-    found = []
+    larger = []
     for axis in (0, 1):
         first, second = (slice(None, -1), slice(1, None)) if axis == 0 else (np.s_[:, :-1], np.s_[:, 1:])
         ours, theirs = ids[first], ids[second]
         same = (ours != theirs) & (slots[first] == slots[second]) & (ours != 0) & (theirs != 0)
-        found.append(np.maximum(ours[same], theirs[same]))
-    return np.unique(np.concatenate(found))
+        larger.append(np.maximum(ours[same], theirs[same]))
+    return np.unique(np.concatenate(larger))
 
 
 def _grown(inside: NDArray[np.bool_]) -> NDArray[np.bool_]:

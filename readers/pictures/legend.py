@@ -43,7 +43,7 @@ class Legend:
 
     def columns(self, width: int) -> tuple[int, int]:
         """Return how many columns there are, and how wide each is."""
-        widest = max((width_of(f"{visible(each.name)}  {each.share}", LETTER) for each in self.entries), default=0)
+        widest = max((width_of(f"{visible(entry.name)}  {entry.share}", LETTER) for entry in self.entries), default=0)
         column = min(WIDEST, widest + SWATCH + 12 + GAP, width)
         return max(1, width // column), column
 
@@ -81,7 +81,9 @@ def percent(share: float) -> str:
     """Return a share in per cent, with as many digits as it takes to see that it is not 0."""
     if share <= 0:
         return "0"
-    return "< 0.01 %" if share < 0.0001 else f"{100 * share:.2f} %" if share < 0.1 else f"{100 * share:.1f} %"
+    if share < 0.0001:
+        return "< 0.01 %"
+    return f"{100 * share:.2f} %" if share < 0.1 else f"{100 * share:.1f} %"
 
 
 def _draw_entry(draw: ImageDraw, entry: LegendLine, at: tuple[int, int], width: int) -> None:

@@ -57,7 +57,7 @@ def cut_to(text: str, width: int, size: int) -> str:
 
 def visible(text: str) -> str:
     """Return a harmless text of one line, with the codes of characters that no font of this machine has."""
-    return "".join(each if _font_of(each, 16) is not None else code_of(each) for each in one_line(text))
+    return "".join(letter if _font_of(letter, 16) is not None else code_of(letter) for letter in one_line(text))
 
 
 def write(draw: ImageDraw, position: tuple[int, int], text: str, size: int, colour: tuple[int, int, int]) -> None:
@@ -114,11 +114,11 @@ def _fonts(size: int) -> Sequence[Font]:
 @cache
 def _files() -> Sequence[Path]:
     """Return the files of fonts with many characters, by their names."""
-    found: dict[Path, int] = {}
+    ranks: dict[Path, int] = {}
     folders = (Path(folder).expanduser() for folder in FOLDERS)
     files = (path for folder in folders if folder.is_dir() for path in folder.rglob("*.[to]t[fc]"))
     for _, path in zip(range(MOST_FILES), files, strict=False):
         rank = next((rank for rank, name in enumerate(WANTED) if path.name.startswith(name)), None)
         if rank is not None:
-            found[path] = rank
-    return sorted(found, key=lambda path: (found[path], path.name))[:MOST_FONTS]
+            ranks[path] = rank
+    return sorted(ranks, key=lambda path: (ranks[path], path.name))[:MOST_FONTS]

@@ -43,7 +43,7 @@ def line_chart(title: str, x: Axis, y: Axis, series: Sequence[Series]) -> str:
     """Return a chart of lines. If a line has few points, each has a mark that shows its numbers under the mouse."""
     highest = [high for line in series for _, high in (*line.points, *line.whiskers)]
     frame = Frame.around(x, y, [at for line in series for at, _ in line.points], highest)
-    drawn = [draw(frame, *each) for draw in (_whiskers, _line) for each in _coloured(series)]
+    drawn = [draw(frame, *coloured) for draw in (_whiskers, _line) for coloured in _coloured(series)]
     return _chart(title, frame, series, drawn)
 
 
@@ -69,7 +69,7 @@ def _chart(title: str, frame: Frame, series: Sequence[Series], drawn: Sequence[s
     names = list(_names([part.name for part in series]))
     above = TITLE + KEY * (1 + max((line for line, _ in names), default=-1))
     height = above + TOP + HEIGHT + BOTTOM
-    keys = [_key(*position, *each) for position, each in zip(names, _coloured(series), strict=True)]
+    keys = [_key(*position, *coloured) for position, coloured in zip(names, _coloured(series), strict=True)]
     return (
         f'<svg class="chart" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" '
         f'height="{height}" role="img">{_tip(title)}<style>{STYLE}</style>'

@@ -173,7 +173,9 @@ class CachedPack:
 
     def explained(self, missing: ReadError) -> DamagedError:
         """Return the error for a file that is missing although the shard was opened."""
-        return DamagedError(f"{missing}; somebody deletes files of the cache while it is read; open {self.url} again")
+        return DamagedError(
+            f"{missing}; another process deletes files of the cache while it is read; open {self.url} again"
+        )
 
     def drop(self, stem: str, files: Sequence[Path]) -> bool:
         """Delete a damaged shard, unless somebody else reads it; return whether it is gone."""
@@ -190,14 +192,14 @@ class CachedPack:
     def _manifest_lock(self, text: bytes) -> ReadLock:
         """Keep the manifest for processes that open the same generation later."""
         path = generation_path(self.root, self.manifest.generation)
-        wanted = ExpectedFile(
+        expected = ExpectedFile(
             f"{GENERATIONS}/{path.name}", len(text), hashlib.sha256(text).hexdigest(), hashlib.sha256, text
         )
-        lock = self._patiently(wanted.name, partial(self._fetcher.file, wanted))
+        lock = self._patiently(expected.name, partial(self._fetcher.file, expected))
         if lock.head(len(text) + 1) == text:
             return lock
         path.unlink(missing_ok=True)  # of a pack that was built again in the same folder, and counts from 1 again
-        return self._patiently(wanted.name, partial(self._fetcher.file, wanted))
+        return self._patiently(expected.name, partial(self._fetcher.file, expected))
 
 
 def pack_folder(cache: Cache, store: Store) -> Path:

@@ -44,8 +44,8 @@ class Budget:
     def __init__(self, folder: Path, limit: int) -> None:
         self.folder, self.packs = folder, folder / "packs"
         self._locks, self._limits, self.asked = folder / "locks", folder / "limits", limit
-        for each in (self.packs, self._locks, self._limits):
-            each.mkdir(parents=True, exist_ok=True)
+        for path in (self.packs, self._locks, self._limits):
+            path.mkdir(parents=True, exist_ok=True)
         self._lock, self._noted_in = self._locks / "budget", self._locks / "used"
         with only_owner(self._lock):
             mine = self._limits / str(limit)

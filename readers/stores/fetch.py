@@ -65,9 +65,9 @@ class Fetcher:
         """Return the lock of a shard's receipt, after fetching the shard if it is not there."""
         return self._unit(f"{SHARDS}/{stem}", SUFFIX, lambda: files_of_shard(*fetch_receipt(self.store, stem, digest)))
 
-    def file(self, wanted: ExpectedFile) -> ReadLock:
+    def file(self, expected: ExpectedFile) -> ReadLock:
         """Return the lock of a single file, after fetching it if it is not there."""
-        return self._unit(wanted.name, "", lambda: [wanted])
+        return self._unit(expected.name, "", lambda: [expected])
 
     def held(self, name: str) -> ReadLock:
         """Return the lock of a receipt or a file that is there, and note its use. Raises FileNotFoundError."""
@@ -77,7 +77,7 @@ class Fetcher:
                 os.utime(lock.file)
         return lock
 
-    def _unit(self, name: str, suffix: str, wanted: Callable[[], Sequence[ExpectedFile]]) -> ReadLock:
+    def _unit(self, name: str, suffix: str, list_files: Callable[[], Sequence[ExpectedFile]]) -> ReadLock:
         """Let one thread of the machine fetch a unit. What is damaged on the way is fetched once more."""
         with suppress(FileNotFoundError):
             return self.held(name + suffix)
@@ -90,7 +90,7 @@ class Fetcher:
                 raise StoreBusyError(why)
             for last in (False, True):
                 try:
-                    files = self._refused.pop(name, None) or wanted()
+                    files = self._refused.pop(name, None) or list_files()
                     return self._fetched(unit, files)
                 except CacheFullError:
                     if len(self._refused) < MOST_REFUSED:
@@ -104,15 +104,15 @@ class Fetcher:
                         raise
         raise AssertionError("the second try returns or raises")
 
-    def _fetched(self, unit: Path, wanted: Sequence[ExpectedFile]) -> ReadLock:
+    def _fetched(self, unit: Path, files: Sequence[ExpectedFile]) -> ReadLock:
         partial = partial_folder(unit)
-        names = [Path(each.name).name for each in wanted]
+        names = [Path(expected.name).name for expected in files]
         try:
             shutil.rmtree(partial, ignore_errors=True)  # of somebody who was killed
-            self.budget.reserve(partial, {name: each.size for name, each in zip(names, wanted, strict=True)})
-            for name, each in zip(names, wanted, strict=True):
+            self.budget.reserve(partial, {name: expected.size for name, expected in zip(names, files, strict=True)})
+            for name, expected in zip(names, files, strict=True):
                 with (partial / name).open("r+b", buffering=0) as file:
-                    fetch_object(self.store, each, file)
+                    fetch_object(self.store, expected, file)
                     os.fsync(file.fileno())
             sync_folder(partial)
             lock = ReadLock(partial / names[-1])  # before anybody could delete it again
@@ -123,39 +123,41 @@ class Fetcher:
             raise
         except OSError as error:
             raise ReadError(
-                f"{unit}: {self.store.url}/{wanted[-1].name} cannot be written ({error}); "
+                f"{unit}: {self.store.url}/{files[-1].name} cannot be written ({error}); "
                 "lower cache_bytes, or free space there"
             ) from error
         finally:
             shutil.rmtree(partial, ignore_errors=True)
 
 
-def fetch_object(store: Store, wanted: ExpectedFile, file: Sink) -> None:
+def fetch_object(store: Store, expected: ExpectedFile, file: Sink) -> None:
     """Write an object to a file. Raises DamagedError, which names the object, if its size or digest differs."""
-    digest, done = wanted.hasher(), 0
+    digest, done = expected.hasher(), 0
 
     def write(data: memoryview) -> None:
         nonlocal done
         done += len(data)
-        if done > wanted.size:
-            raise DamagedError(f"{store.url}/{wanted.name}: has more than the {wanted.size} bytes that are expected")
+        if done > expected.size:
+            raise DamagedError(
+                f"{store.url}/{expected.name}: has more than the {expected.size} bytes that are expected"
+            )
         digest.update(data)
         left = data
         while left:
             left = left[_count(file.write(left), left) :]
 
-    if wanted.data is not None:
-        write(memoryview(wanted.data))
+    if expected.data is not None:
+        write(memoryview(expected.data))
         return
     try:
-        store.fetch(wanted.name, write)
+        store.fetch(expected.name, write)
     except FileNotFoundError as error:
-        raise missing_object(store, wanted.name) from error
-    if done < wanted.size:
-        raise DamagedError(f"{store.url}/{wanted.name}: has {done} bytes; {wanted.size} are expected")
-    if digest.hexdigest() != wanted.digest:
+        raise missing_object(store, expected.name) from error
+    if done < expected.size:
+        raise DamagedError(f"{store.url}/{expected.name}: has {done} bytes; {expected.size} are expected")
+    if digest.hexdigest() != expected.digest:
         raise DamagedError(
-            f"{store.url}/{wanted.name}: its digest differs from the {wanted.digest} that the pack expects; "
+            f"{store.url}/{expected.name}: its digest differs from the {expected.digest} that the pack expects; "
             "put a whole copy of this object there"
         )
 

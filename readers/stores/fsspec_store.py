@@ -44,27 +44,27 @@ class FsspecStore:
         folders = [self._path(folder) if folder else self._root]
         with self._errors(folder):
             while folders:
-                for found in self._entries(folders.pop()):
-                    if found["type"] == "directory":
-                        folders.append(found["name"])
+                for entry in self._entries(folders.pop()):
+                    if entry["type"] == "directory":
+                        folders.append(entry["name"])
                         continue
-                    name = found["name"].lstrip("/").removeprefix(self._root.lstrip("/")).lstrip("/")
-                    yield Listed(name, self._size(name, found), _tag(found), _modified(found))
+                    name = entry["name"].lstrip("/").removeprefix(self._root.lstrip("/")).lstrip("/")
+                    yield Listed(name, self._size(name, entry), _tag(entry), _modified(entry))
 
     def _entries(self, folder: str) -> Iterator[dict[str, Any]]:
         """List a folder. `walk` of fsspec would leave out folders that it cannot list, as if they were empty."""
         try:
-            found = within(SHORT_SECONDS, lambda: self._files.ls(folder, detail=True))
+            entries = within(SHORT_SECONDS, lambda: self._files.ls(folder, detail=True))
         except (FileNotFoundError, NotADirectoryError):
             return
         paths = {folder.strip("/"), ""}  # a folder may be among its own entries
-        yield from (each for each in found if each["name"].strip("/") not in paths)
+        yield from (entry for entry in entries if entry["name"].strip("/") not in paths)
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> tuple[bytes, Version]:
         path = self._path(name)
         with self._errors(name):
-            found = self._file(name, path)
-            size = self._size(name, found)
+            info = self._file(name, path)
+            size = self._size(name, info)
             end = size if stop is None else min(stop, size)
             if start == 0 and end == size:  # it may have been replaced by another size just now
                 data = within(call_seconds(size), lambda: self._files.cat_file(path))
@@ -72,7 +72,7 @@ class FsspecStore:
                 data = within(call_seconds(end - start), lambda: self._files.cat_file(path, start, end))
             else:
                 data = b""
-            return bytes(data), Version(_tag(found))
+            return bytes(data), Version(_tag(info))
 
     def fetch(self, name: str, write: Callable[[memoryview], object]) -> None:
         path = self._path(name)
@@ -115,17 +115,17 @@ class FsspecStore:
     def _scheme(self) -> str:
         return self.url.partition(":")[0]
 
-    def _size(self, name: str, found: dict[str, Any]) -> int:
-        if found["size"] is None:
+    def _size(self, name: str, info: dict[str, Any]) -> int:
+        if info["size"] is None:
             raise StoreError(f"{self.url}/{name}: {self._scheme} shows no size of it")
-        return int(found["size"])
+        return int(info["size"])
 
     def _file(self, name: str, path: str) -> dict[str, Any]:
         """Return what the file system knows of a file."""
-        found: dict[str, Any] = within(SHORT_SECONDS, lambda: self._files.info(path))
-        if found["type"] != "file":
+        info: dict[str, Any] = within(SHORT_SECONDS, lambda: self._files.info(path))
+        if info["type"] != "file":
             raise FileNotFoundError(name)
-        return found
+        return info
 
     @contextmanager
     def _errors(self, name: str) -> Iterator[None]:
@@ -145,13 +145,13 @@ class FsspecStore:
             raise StoreBusyError(f"{self.url}/{name}: {type(error).__name__}: {error}") from error
 
 
-def _tag(found: dict[str, Any]) -> str:
-    known = (_plain(found[key]) for key in _TAGS if found.get(key) is not None)
-    return f"{found['size']}-{next(known, '')}"
+def _tag(info: dict[str, Any]) -> str:
+    tags = (_plain(info[key]) for key in _TAGS if info.get(key) is not None)
+    return f"{info['size']}-{next(tags, '')}"
 
 
-def _modified(found: dict[str, Any]) -> float:
-    times = (_plain(found[key]) for key in _TAGS if isinstance(found.get(key), (datetime, int, float)))
+def _modified(info: dict[str, Any]) -> float:
+    times = (_plain(info[key]) for key in _TAGS if isinstance(info.get(key), (datetime, int, float)))
     return float(next(times, 0))
 
 

@@ -45,13 +45,13 @@ class HubStore:
         self._errors_of_hub: Any = errors
         self._utils: Any = utils
         try:
-            found = huggingface_hub.parse_hf_uri(self.url)
+            address = huggingface_hub.parse_hf_uri(self.url)
         except ValueError:
             raise RequestError(f"{self.url}: expected hf://datasets/OWNER/NAME, with @REVISION or a folder") from None
-        if found.type != DATASET:
-            raise RequestError(f"{self.url}: names a {found.type} of the Hub; packs go to hf://datasets/OWNER/NAME")
-        self.repo, self.revision = found.id, found.revision or "main"
-        self._prefix = f"{check_name(found.path_in_repo)}/" if found.path_in_repo else ""
+        if address.type != DATASET:
+            raise RequestError(f"{self.url}: names a {address.type} of the Hub; packs go to hf://datasets/OWNER/NAME")
+        self.repo, self.revision = address.id, address.revision or "main"
+        self._prefix = f"{check_name(address.path_in_repo)}/" if address.path_in_repo else ""
         self._api = huggingface_hub.HfApi(os.environ.get(ENDPOINT), library_name=LIBRARY, library_version=VERSION)
 
     def list(self, folder: str) -> Iterator[Listed]:
@@ -169,4 +169,6 @@ class HubStore:
         why = f"the Hub answers {status}" + (f", {message.splitlines()[0][:300]}" if message else "")
         if status in (401, 403):
             why += f"; log in with a token that may do this: hf auth login, or set {TOKEN}"
-        return (StoreBusyError if status >= 500 or status in PASSING else StoreError)(f"{where}: {why}")
+        if status >= 500 or status in PASSING:
+            return StoreBusyError(f"{where}: {why}")
+        return StoreError(f"{where}: {why}")

@@ -41,9 +41,9 @@ def call_seconds(size: int) -> float:
 
 def gather(chunks: Iterator[Any], rate: LeastRate, least: int) -> list[memoryview]:
     """Return the next chunks of an answer, `least` bytes together; fewer at its end, and none after it."""
-    found, size = list[memoryview](), 0
+    received, size = list[memoryview](), 0
     while size < least and (chunk := next(chunks, None)) is not None:
-        found.append(memoryview(chunk))
-        size += len(found[-1])
-        rate.came(len(found[-1]))
-    return found
+        received.append(memoryview(chunk))
+        size += len(received[-1])
+        rate.came(len(received[-1]))
+    return received

@@ -156,10 +156,10 @@ class ObjectStore:
                     name, {"range": (start, stop) if stop is not None else {"offset": start}}, start, stop
                 )
             except self._failed:
-                found = interruptible(lambda: self._obstore.head(self._short, name))
-                if found["size"] > start:
+                meta = interruptible(lambda: self._obstore.head(self._short, name))
+                if meta["size"] > start:
                     raise
-                return b"", _version(found)  # no byte of an empty object can be asked for
+                return b"", _version(meta)  # no byte of an empty object can be asked for
 
     def _read(self, name: str, options: Any, start: int = 0, stop: int | None = None) -> tuple[bytes, Version]:
         def read() -> tuple[bytes, Version]:
@@ -212,8 +212,8 @@ class ObjectStore:
         return self._put_if(name, data, "create")
 
     def replace(self, name: str, data: Data, old: Version) -> bool:
-        known = {"e_tag": old.tag, "version": old.number}
-        return self._put_if(name, data, {key: value for key, value in known.items() if value})
+        version = {"e_tag": old.tag, "version": old.number}
+        return self._put_if(name, data, {key: value for key, value in version.items() if value})
 
     def _put_if(self, name: str, data: Data, mode: Any) -> bool:
         check_name(name)
@@ -241,16 +241,16 @@ class ObjectStore:
             raise kind(f"{self.url}/{name}: {_reason(error)}{hint}") from error
 
 
-def _version(found: Any) -> Version:
-    return Version(found["e_tag"] or "", found["version"] or "")
+def _version(meta: Any) -> Version:
+    return Version(meta["e_tag"] or "", meta["version"] or "")
 
 
 def _is_final(text: str) -> bool:
     """Return whether another try would have the same answer, by the status that an error names, or its words."""
     if any(words in text for words in _NEVER_WORDS):
         return True
-    found = _STATUS.search(text)
-    status = found[1] if found else ""
+    match = _STATUS.search(text)
+    status = match[1] if match else ""
     if status == "400":
         code = _CAUSE.search(text)
         return code is not None and code[1] not in _PASSING_CODES

@@ -22,11 +22,11 @@ def url_of(location: object) -> str | None:
 
     A `Path` of it is taken, too, although it has lost a slash.
     """
-    found = _URL.fullmatch(str(location))
-    if found is None:
+    match = _URL.fullmatch(str(location))
+    if match is None:
         return None
-    scheme = found[1].lower()
-    return f"{scheme}:{'///' if scheme == _FILE or found[2] == '///' else '//'}{found[3].rstrip('/')}"
+    scheme = match[1].lower()
+    return f"{scheme}:{'///' if scheme == _FILE or match[2] == '///' else '//'}{match[3].rstrip('/')}"
 
 
 def is_url(location: object) -> bool:

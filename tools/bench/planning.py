@@ -173,7 +173,7 @@ def publish(folder: Path) -> dict[str, object]:
             receipts.add(number, Receipt.from_text(text, "receipt"))
         findings = find_mistakes(ImageHashes.of_receipts(receipts, lambda shard: keys_of(plan.spec(shard).pieces)), {})
         manifest = commit(out, plan.facts.recipe, receipts)
-    assert not findings.found
+    assert not findings.items
     tables = sum(path.stat().st_size for path in (out / GENERATIONS).glob("shards-*"))
     sizes = {
         "bytes of the receipts": texts,

@@ -83,13 +83,13 @@ class _Stream:
 
     def read(self, count: int) -> bytearray:
         """Return so many bytes."""
-        found = bytearray()
+        data = bytearray()
         try:
-            while len(found) < count:
-                found += self._next(count - len(found))
+            while len(data) < count:
+                data += self._next(count - len(data))
         except zlib_ng.error as error:  # type: ignore[misc]  # its stub calls this class an instance
             raise BadPair(f"is damaged ({error})") from error
-        return found
+        return data
 
     def check_end(self) -> None:
         """Refuse a stream that goes on, or ends without its checksum."""
@@ -105,12 +105,12 @@ class _Stream:
     def _next(self, most: int) -> bytes:
         """Return some bytes, at most so many; raise BadPair behind the last one."""
         rest = self._unpacking.unconsumed_tail or next(self._pieces, b"")
-        found: bytes = self._unpacking.decompress(rest, most)
-        if not rest and not found and not self._unpacking.eof:
+        data: bytes = self._unpacking.decompress(rest, most)
+        if not rest and not data and not self._unpacking.eof:
             raise BadPair("is damaged: its stream of pixels is cut short")
-        if self._unpacking.eof and not found:
+        if self._unpacking.eof and not data:
             raise BadPair("is damaged: its stream of pixels is cut short")
-        return found
+        return data
 
 
 def _pieces(data: FileBytes, chunks: list[Chunk]) -> Iterator[bytes]:

@@ -104,5 +104,5 @@ class SlideFile:
 
 def _background(properties: Any) -> NDArray[np.uint8]:
     """Return the colour of what was not scanned."""
-    found = _COLOUR.fullmatch(str(properties.get("openslide.background-color", "")))
-    return np.frombuffer(bytes.fromhex(found[1] if found else _WHITE), np.uint8)
+    match = _COLOUR.fullmatch(str(properties.get("openslide.background-color", "")))
+    return np.frombuffer(bytes.fromhex(match[1] if match else _WHITE), np.uint8)

@@ -55,7 +55,7 @@ class TiffLines:
                 _copy(*self._open.pop(), pixels, top)
         for block, numbers in self._open:
             _copy(block, numbers, pixels, top)
-        self._open = [each for each in self._open if _bottom(each[0]) > bottom]
+        self._open = [opened for opened in self._open if _bottom(opened[0]) > bottom]
         return stored(pixels, self._header, self._palette)
 
 

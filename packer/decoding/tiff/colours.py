@@ -56,7 +56,9 @@ def check(tiff: Directory) -> None:
         )
     if compression in CCITT and bits != 1:
         raise BadPair(f"is a TIFF with CCITT and {bits} bits; CCITT holds 1 bit")
-    fitting = NO_PREDICTOR if bits < 8 or compression not in PREDICTED else PLANES if is_float(tiff) else DIFFERENCES
+    fitting = PLANES if is_float(tiff) else DIFFERENCES
+    if bits < 8 or compression not in PREDICTED:
+        fitting = NO_PREDICTOR
     if tiff.one(PREDICTOR) not in (NO_PREDICTOR, fitting):
         raise BadPair(
             f"is a TIFF with the predictor {tiff.one(PREDICTOR)}, which does not fit its numbers or its compression; "

@@ -74,8 +74,8 @@ class Directory:
         """Return the number of a tag. A number per channel is fine if all are equal."""
         numbers = self.numbers.get(tag) or ((_DEFAULTS[tag],) if tag in _DEFAULTS else ())
         if not numbers or len(set(numbers)) > 1:
-            found = f"has the numbers {numbers[:4]}" if numbers else "is missing"
-            raise BadPair(f"is a TIFF whose tag {named(tag)} {found}; {SAVE_AGAIN}")
+            state = f"has the numbers {numbers[:4]}" if numbers else "is missing"
+            raise BadPair(f"is a TIFF whose tag {named(tag)} {state}; {SAVE_AGAIN}")
         return numbers[0]
 
     @property
@@ -119,9 +119,9 @@ class _Layout(NamedTuple):
         size = self.entry_bytes
         if count > _MOST_TAGS:
             raise BadPair(f"is damaged: it claims {count} tags")
-        found = file.read(size * count + self.offset_bytes)
-        (behind,) = struct.unpack_from(self.order + self.offset, found, size * count)
-        return [found[start : start + size] for start in range(0, size * count, size)], behind
+        data = file.read(size * count + self.offset_bytes)
+        (behind,) = struct.unpack_from(self.order + self.offset, data, size * count)
+        return [data[start : start + size] for start in range(0, size * count, size)], behind
 
     def facts(self, entry: bytes) -> tuple[int, int, int, bytes]:
         """Return the tag of an entry, its type, how many numbers it has, and the bytes that hold them or their
@@ -189,8 +189,10 @@ def _check_entry(layout: _Layout, tag: int, kind: int, length: int) -> None:
     """Refuse an entry that would be ignored, or that claims too much."""
     if tag in DISPUTED:
         raise BadPair(f"is a TIFF with the tag {named(tag)}, which some programs read and others ignore; save it again")
-    known = _TEXT_TYPES if tag in _TEXTS else [*_TYPES, *([_LONG8] if layout.offset == "Q" else [])]
-    if kind not in known:
+    types = set(_TEXT_TYPES if tag in _TEXTS else _TYPES)
+    if tag not in _TEXTS and layout.offset == "Q":
+        types.add(_LONG8)
+    if kind not in types:
         raise BadPair(f"is a TIFF whose tag {named(tag)} has numbers of the type {kind}; save it again")
     if not length and tag not in _TEXTS:
         raise BadPair(f"is a TIFF whose tag {named(tag)} is empty; save it again")
@@ -238,9 +240,9 @@ def _numbers(file: BinaryIO, layout: _Layout, letters: str, inline: bytes) -> tu
 def _geo(file: BinaryIO, layout: _Layout, entry: bytes) -> bytes:
     """Return the content of a tag that decides no pixel; nothing if it is not as the standard says."""
     tag, kind, length, inline = layout.facts(entry)
-    wanted, letter = geo.LETTERS[tag]
+    expected, letter = geo.LETTERS[tag]
     size = length * struct.calcsize(letter)
-    if kind != wanted or length > geo.MOST_NUMBERS:
+    if kind != expected or length > geo.MOST_NUMBERS:
         return b""
     content = inline[:size] if size <= len(inline) else _behind(file, layout, size, inline)
     return content if len(content) == size else b""

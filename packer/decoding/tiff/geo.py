@@ -22,11 +22,11 @@ def grid_of(tags: Mapping[int, bytes], order: str, sides: tuple[int, int]) -> Gr
     keys = _keys(_numbers(tags, order, KEYS))
     code = keys.get(_SYSTEMS.get(int(keys.get(_MODEL, 0)), 0), 0)
     system = f"EPSG:{code}" if 0 < code < _USER_DEFINED else ""
-    found = _transform(tags, order, 0.5 if keys.get(_RASTER) == _POINT else 0.0)
-    is_known = usable(found, 2) and (system != "" or not _is_plain(found))
+    transform = _transform(tags, order, 0.5 if keys.get(_RASTER) == _POINT else 0.0)
+    is_known = usable(transform, 2) and (system != "" or not _is_plain(transform))
     if not system and not is_known:
         return None
-    return Grid(sides, (("transform", found),) if is_known else (), system)
+    return Grid(sides, (("transform", transform),) if is_known else (), system)
 
 
 def no_data_of(tags: Mapping[int, bytes]) -> str:

@@ -76,7 +76,7 @@ def page_alone(file: BinaryIO, offset: int) -> bytes:
         if tag in numbers:
             blocks += _blocks(file, numbers[tag], numbers.get(counts, ()))
     after = 8 + 2 + 12 * (len(numbers) + len(tiff.texts)) + 4
-    sizes = [*(4 * len(each) for each in numbers.values()), *map(len, tiff.texts.values())]
+    sizes = [*(4 * len(tag_numbers) for tag_numbers in numbers.values()), *map(len, tiff.texts.values())]
     end = after + sum(size for size in sizes if size > 4)
     starts = tuple(accumulate(map(len, blocks), initial=end))[:-1]
     numbers |= {tag: starts for tag in _OFFSETS if tag in numbers}
@@ -102,7 +102,7 @@ def _blocks(file: BinaryIO, offsets: Sequence[int], counts: Sequence[int]) -> li
     blocks = list[bytes]()
     for offset, count in zip(offsets, counts, strict=True):
         if offset + count > length:
-            raise BadPair("is damaged: a block lies outside of the file")
+            raise BadPair("is damaged: a block is outside the file")
         file.seek(offset)
         blocks.append(file.read(count))
     return blocks
@@ -111,9 +111,9 @@ def _blocks(file: BinaryIO, offsets: Sequence[int], counts: Sequence[int]) -> li
 def _file(tiff: Directory, after: int) -> bytes:
     """Return a file without blocks, whose values begin at `after`, behind the directory."""
     contents = [(tag, _BYTES, len(text), text) for tag, text in tiff.texts.items()]
-    for tag, each in tiff.numbers.items():
-        small = (min(number, _MOST_LONG) for number in each)
-        contents.append((tag, _LONG, len(each), struct.pack(f"{tiff.order}{len(each)}I", *small)))
+    for tag, tag_numbers in tiff.numbers.items():
+        small = (min(number, _MOST_LONG) for number in tag_numbers)
+        contents.append((tag, _LONG, len(tag_numbers), struct.pack(f"{tiff.order}{len(tag_numbers)}I", *small)))
     entries, values = list[bytes](), list[bytes]()
     for tag, kind, count, content in sorted(contents):
         inline = content.ljust(4, b"\0")

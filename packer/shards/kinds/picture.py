@@ -57,9 +57,9 @@ class PictureKind:
 
     def _decode_bands(self, data: Picture, bands: Bands) -> Decoded:
         pixels = read_bands(data, bands, self._rules)
-        found, most = bands.names(header_of(data, self._rules.max_pixels)), self._field.bands or ()
-        if found != most:
-            raise BadPair(f"has the bands {', '.join(found)}, and other files have {', '.join(most)}")
+        bands_of_file, most = bands.names(header_of(data, self._rules.max_pixels)), self._field.bands or ()
+        if bands_of_file != most:
+            raise BadPair(f"has the bands {', '.join(bands_of_file)}, and other files have {', '.join(most)}")
         if self._field.range is None and pixels.dtype != self._field.dtype:
             raise BadPair(f"has numbers of {pixels.dtype}, and other files have {np.dtype(self._field.dtype)}")
         return Decoded(pixels, (pixels.shape[0], pixels.shape[1]))

@@ -34,8 +34,8 @@ class VolumeKind:
         counts: list[FieldStatistics] = []
         for number, target in enumerate(slices_of(self._field, out)):
             with naming(f"slice {decoded.pixels.first + number}"):
-                found = self._kind.decode(decoded.pixels.slice(number))
-                if found.size != decoded.size[1:]:
-                    raise LostFile(f"is {found.size}, and its header has {decoded.size[1:]}; build again")
-                counts.append(self._kind.store(found, None, target).statistics)
+                decoded_slice = self._kind.decode(decoded.pixels.slice(number))
+                if decoded_slice.size != decoded.size[1:]:
+                    raise LostFile(f"is {decoded_slice.size}, and its header has {decoded.size[1:]}; build again")
+                counts.append(self._kind.store(decoded_slice, None, target).statistics)
         return StoredRow(of_one_row(counts, math.prod(decoded.size)), out if self._field.kind == PICTURE else None)

@@ -59,10 +59,15 @@ class LmdbPicturesSource(ByteRanges):
             other = waiting.pop((key, not is_image), None)
             if other is None:
                 waiting[key, is_image] = position
+            elif is_image:
+                yield from self.row(file, key, position, other)
             else:
-                yield from self.row(file, key, *((position, other) if is_image else (other, position)))
+                yield from self.row(file, key, other, position)
         for (key, is_image), position in waiting.items():
-            yield from self.row(file, key, *((position, None) if is_image else (None, position)))
+            if is_image:
+                yield from self.row(file, key, position, None)
+            else:
+                yield from self.row(file, key, None, position)
 
     def _entries(self, file: str) -> Iterator[tuple[str, Position]]:
         """Yield every key as a text, and the position of its value."""

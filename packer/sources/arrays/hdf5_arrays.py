@@ -76,7 +76,7 @@ class Hdf5Arrays(StackedRows):
     def _checked(self, dataset: Any) -> Stack:
         properties = dataset.id.get_create_plist()
         if dataset.is_virtual or properties.get_external_count():
-            raise BadPair("lies in other files, which are not opened; copy it into this one")
+            raise BadPair("is stored in other files, which are not opened; copy it into this one")
         dtype, shape = dataset.dtype, dataset.shape
         if dtype.names or dtype.subdtype or (dtype.hasobject and not self._h5py.check_string_dtype(dtype)):
             raise BadPair(f"holds {plain(str(dtype))}; expected plain numbers or texts")
@@ -112,7 +112,7 @@ class Hdf5Arrays(StackedRows):
         for name, item in data_sets:
             try:
                 with damaged():
-                    yield f"{name}, which lies in other files" if item.is_virtual else f"{name} {shape_text(item)}"
+                    yield f"{name}, which is stored in other files" if item.is_virtual else f"{name} {shape_text(item)}"
             except BadPair as bad:
                 yield f"{name}, which {bad}"
 

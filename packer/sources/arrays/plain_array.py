@@ -70,7 +70,7 @@ def npy_array(path: Path) -> PlainArray:
             raise ValueError(str(bad)) from bad
         size = os.fstat(file.fileno()).st_size
     if array.is_fortran and len(array.shape) > 1:
-        raise ValueError("is in Fortran order, where no row lies in one piece; save numpy.ascontiguousarray of it")
+        raise ValueError("is in Fortran order, where no row is in one piece; save numpy.ascontiguousarray of it")
     if size != array.size:
         described = f"{array.shape} {array.dtype.name}"
         raise ValueError(f"has {size} bytes, which is not the size of {described} with its header")

@@ -130,7 +130,8 @@ class StackedRows(Source):
         for number, (option, name) in enumerate(self.names._asdict().items()):
             yield f"--{option} {name}"
             if name is None:
-                problems += [f"--{option} is missing: name the array"] if option != "key" else []
+                if option != "key":
+                    problems.append(f"--{option} is missing: name the array")
                 continue
             try:
                 with naming(f"--{option} {name}"):
@@ -143,7 +144,9 @@ class StackedRows(Source):
         yield arrays, problems
         if problems:
             listed = list(islice(self.listing(), MOST_LISTED + 1))
-            yield [*listed[:MOST_LISTED], *(["and others"] if len(listed) > MOST_LISTED else [])]
+            if len(listed) > MOST_LISTED:
+                listed[MOST_LISTED] = "and others"
+            yield listed
 
     def read_keys(self) -> Iterator[list[str]]:
         """Yield all keys, many at a time."""

@@ -123,7 +123,8 @@ class Volume:
         """Yield the header and the numbers, some at a time. Behind the last ones raise BadPair like `all_bytes`."""
         missing = self.offset + self.size
         with open_raw(self.path) as file:
-            for piece in (_unpacked if self.is_compressed else _read)(file, missing + 1):
+            read = _unpacked if self.is_compressed else _read
+            for piece in read(file, missing + 1):
                 missing -= len(piece)
                 if missing >= 0:
                     yield piece
