@@ -191,7 +191,7 @@ def test_rsync_copies_what_a_commit_needs(root: Path, whole: Path) -> None:
 def test_the_loop_over_missing_parts_and_the_functions(root: Path, whole: Path) -> None:
     loop = next(text for text in blocks("sh") if "--missing" in text)
     _, code = blocks("python")
-    begin = "packer plan --quiet --size 512x512 raw plan\npacker build --quiet --plan plan --part 1/2 out"
+    begin = "packer plan --quiet --size 512x512 raw plan\npacker build-part --quiet --plan plan --part 1/2 out"
     done = shell(f"set -e\n{begin}\n{loop}\npacker commit --quiet --plan plan out", root)
     assert done.returncode == 0, done.stderr
     assert same(root / "out", whole)
