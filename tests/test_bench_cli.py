@@ -300,7 +300,7 @@ def test_trials_read_the_rows_of_the_first_pass(index: Path) -> None:
     runner = TrialRunner(BenchRequest(index, "train"))
     runner.first_pass(4, 1, 0)
     assert len(runner.rows) == 4
-    assert not runner.complete
+    assert not runner.workload.complete
     setting = LoaderSettings(LOADER, 2, 1)
     wanted = {runner.dataset[row][0].numpy().tobytes() for row in runner.rows}
     for batches in (runner._loader_batches(setting), runner._data_loader_batches(LoaderSettings(STOCK, 2, 0))):

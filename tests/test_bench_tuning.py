@@ -89,15 +89,15 @@ def test_candidates_depend_on_cores_and_rows() -> None:
         BATCHES,
     ]
     request = BenchRequest(Path("out"), batches=(4, 8), threads=(1, 2))
-    found = request.settings(1000, 2, slots=True)
+    found = request.settings(1000, 2)
     assert len(found) == len(set(found)) == 7
     assert [each for each in found if each.kind != LOADER] == [
         LoaderSettings(SLOTS, 4, 2),
         LoaderSettings(STOCK, 4, 0),
         LoaderSettings(STOCK, 4, 2),
     ]
-    assert not any(each.kind == SLOTS for each in request.settings(1000, 2, slots=False))
-    assert len(replace(request, workers=(0, 2)).settings(1000, 2, slots=True)) == 10, "at each batch size"
+    assert not any(each.kind == SLOTS for each in replace(request, crop=(8, 8)).settings(1000, 2))
+    assert len(replace(request, workers=(0, 2)).settings(1000, 2)) == 10, "at each batch size"
 
 
 def test_memory_counts_all_batches_that_exist_at_the_same_time() -> None:

@@ -37,16 +37,18 @@ class BenchRequest:
         """Return the rest of `seconds`, counted from `started`; at least half of them."""
         return max(LEAST_PART * self.seconds, self.started + self.seconds - time.perf_counter())
 
-    def settings(self, rows: int, cores: int, slots: bool) -> list[LoaderSettings]:
-        """Return all settings to consider: loaders with each number of threads at each batch size, then DataLoaders;
-        SlotDataLoaders, too, if the rows fit into `slots`. Worker processes are tried at one batch size, unless
-        requested."""
+    def settings(self, rows: int, cores: int) -> list[LoaderSettings]:
+        """Return all settings to consider: loaders with each number of threads at each batch size, then DataLoaders.
+
+        SlotDataLoaders, which do not crop, are compared too. Worker processes are tried at one batch size, unless
+        requested.
+        """
         batches = self.batches or batches_for(rows)
         compared = batches if self.workers else batches[(len(batches) - 1) // 2 :][:1]
         workers = self.workers or (0, min(cores, MOST_WORKERS))
         found = [LoaderSettings(LOADER, batch, count) for batch in batches for count in self.threads or threads(cores)]
         for batch in compared:
-            found += [LoaderSettings(SLOTS, batch, count) for count in workers if count and slots]
+            found += [LoaderSettings(SLOTS, batch, count) for count in workers if count and not self.crop]
             found += [LoaderSettings(STOCK, batch, count) for count in workers]
         return found
 

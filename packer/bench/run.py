@@ -77,7 +77,7 @@ def run_bench(
     seconds = request.seconds_left()
     end = time.perf_counter() + seconds
     runner = TrialRunner(request)
-    candidates = request.settings(len(runner.dataset), machine.cores, runner.slots)
+    candidates = request.settings(len(runner.dataset), machine.cores)
     cached = cached_share(runner.pack, runner.pack_rows)
     with warnings.catch_warnings():
         # PyTorch warns about more workers than cores and about forks, which are tried on purpose.
@@ -85,7 +85,7 @@ def run_bench(
         first_seconds = runner.first_pass(FIRST_BATCH, min(machine.cores, MOST_WORKERS), FIRST_PASS * seconds)
         first_pass = FirstPass(len(runner.rows), first_seconds, cached)
         after_first_pass(first_pass)
-        workload = Workload(len(runner.rows), runner.complete, runner.row_bytes)
+        workload = runner.workload
         skipped = [lack for each in candidates if (lack := workload.too_much(each, machine))]
         fitting = [each for each in candidates if workload.too_much(each, machine) is None]
         loop = runner.copy_loop(machine.cores, min(each.batch for each in candidates))

@@ -126,8 +126,8 @@ def _compare_encodings(request: BenchRequest, as_json: bool, quiet: bool) -> Non
     for number, (way, trial, measured) in enumerate(zip((way for way, _ in packs), trials, rates, strict=True)):
         size = round(trial.bytes / trial.rows * whole.rows) if number else whole.bytes
         results.append(EncodingResult(way, trial.bytes / trial.rows, size, size <= memory, measured))
-    facts = request, trials[0].rows, settings, memory, results
-    show(json.dumps(encodings_json(*facts), indent=1) if as_json else encodings_text(*facts))
+    facts = encodings_json(request, trials[0].rows, settings, memory, results)
+    show(json.dumps(facts, indent=1) if as_json else encodings_text(request, facts, results))
 
 
 def _flat(lists: Iterable[Iterable[int]]) -> tuple[int, ...]:
