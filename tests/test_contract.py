@@ -144,7 +144,7 @@ BREAKS: list[tuple[str, Callable[[dict[str, Any]], object], str]] = [
         (name, lambda d, number=number, change=change: d["fields"][number].update(change), f"fields.{number}.{message}")
         for name, number, change, message in FIELD_BREAKS
     ),
-    ("no fields", lambda d: d.update(fields=[]), "fields: expected 1 to 32 different names, found 0"),
+    ("no fields", lambda d: d.update(fields=[]), "fields: expected 1 to 32 names, each once, found 0"),
     ("same field twice", lambda d: d["fields"][1].update(name="image"), "fields: expected 1 to 32 different names"),
     ("33 fields", lambda d: d.update(fields=[{**d["fields"][0], "name": f"a{n}"} for n in range(33)]), "found 33"),
     (
