@@ -34,12 +34,11 @@ from packer.recipe.source import Source
 from packer.sources.annotated.annotated import AnnotatedSource, PaintedField
 from packer.sources.annotated.indexed import IndexedSource
 from packer.sources.annotated.indexed_files import IndexedFiles
-from packer.sources.archives.crc32c import crc32c, masked
 from packer.sources.archives.hugging_face import HuggingFaceSource
 from packer.sources.archives.lmdb_pictures import LmdbPicturesSource
 from packer.sources.archives.parquet import ParquetSource
 from packer.sources.archives.recordio import RecordIoSource
-from packer.sources.archives.tfrecord import TfRecordSource
+from packer.sources.archives.tfrecord import TfRecordSource, masked_crc
 from packer.sources.archives.webdataset import WebDatasetSource
 from packer.sources.arrays.hdf5_arrays import Hdf5Arrays
 from packer.sources.arrays.npy_arrays import NpyArrays
@@ -400,7 +399,7 @@ def example(features: Mapping[str, bytes | int | list[int]]) -> bytes:
 def record(data: bytes) -> bytes:
     """Return a record of a TFRecord file."""
     length = struct.pack("<Q", len(data))
-    return b"".join(part + struct.pack("<I", masked(crc32c(part))) for part in (length, data))
+    return b"".join(part + struct.pack("<I", masked_crc(part)) for part in (length, data))
 
 
 def write_tfrecord(path: Path, scenes: Scenes) -> None:

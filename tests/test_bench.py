@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from fnmatch import fnmatch
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ from bench.building import Workload, check
 from bench.copy_loops import copy_loops, fastest
 from bench.user_scripts import COLOURS, SCRIPTS, classes_of
 from bench.window_loops import window_loops
-from program import REPO, command
+from program import command
 from scenes.camera import image_path, label_path, make_linked_streets
 
 from packer.publish.free_space import in_memory
@@ -76,15 +75,6 @@ def test_the_first_loop_and_the_pack_deliver_the_same(tmp_path: Path) -> None:
     options = ("--pairs", 4, "--side", 64, "--workers", 0, "--rounds", 1, "--keep", tmp_path)
     printed = bench("first_loop", *options)
     assert [line for line in printed.splitlines() if line.startswith(("loop, 0 workers", "loader, onehot"))]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("only", "lines"), [("loader", 1), ("night 8x8*", 4)])
-def test_a_checkout_is_compared_with_itself(only: str, lines: int, tmp_path: Path) -> None:
-    options = (REPO, "--rounds", 1, "--seconds", 0.1, "--pairs", 4, "--only", only, "--keep", tmp_path)
-    before, now, *printed = bench("checkouts", *options).splitlines()
-    assert [before.split()[0], now.split()[0]] == ["before", "now"]
-    assert sum(fnmatch(line, f"{only}  *") for line in printed) == lines
 
 
 @pytest.mark.long

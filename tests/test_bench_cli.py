@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ import numpy as np
 import pytest
 from conftest import HANG, NATIVE, SMALL_SHARDS, RawFolder, ends_in_time, make_raw, pack, run
 from drills.processes import orphans, start
-from test_pictures_chart import Tags
 
 from packer.bench.cached_share import cached_share
 from packer.bench.copy_loop import CopyLoop
@@ -27,7 +25,7 @@ from packer.bench.recommend import cheapest
 from packer.bench.request import BenchRequest
 from packer.bench.run import run_bench
 from packer.bench.settings import LOADER, SLOTS, STOCK, LoaderSettings
-from packer.bench.trial_plan import SHARED
+from packer.bench.workload import SHARED, TIME
 from packer.cli.bench_text import code, skipped_lines, text
 from packer.cli.text_table import text_table
 from packer.signals import deferred_signals
@@ -201,7 +199,7 @@ def test_an_unreachable_target_is_reported(city: Path) -> None:
 def test_loaders_that_exceed_shared_memory_are_not_tried(city: Path) -> None:
     request = BenchRequest(city, batches=(4,), threads=(1,), workers=(0, 1), seconds=1)
     found = run_bench(request, replace(MACHINE, shared=80 << 10))
-    assert {left.reason for left in found.plan.skipped if left.settings.kind == SLOTS} == {SHARED}
+    assert {left.reason for left in found.skipped if left.settings.kind == SLOTS} == {SHARED}
     assert SLOTS not in {each.settings.kind for each in found.loaders}
     printed = text(found, cheapest(found.loaders), None)
     assert f"{SLOTS}, batches of 4, workers 1: needs up to 94.5 KiB of /dev/shm, which has 80.0 KiB" in printed
@@ -227,34 +225,7 @@ def test_rates_from_memory_do_not_apply_to_a_pack_larger_than_memory(city: Path)
     assert not run_bench(request, MACHINE).larger_than_memory
 
 
-def test_the_report_is_a_page_or_a_plot(city: Path, tmp_path: Path) -> None:
-    options = ("bench", "--seconds", 2, "--batch", "4,8", "--threads", "1,2", "--report")
-    done = run(*options, tmp_path / "bench.html", city)
-    assert done.exit_code == 0, done.stderr
-    page = (tmp_path / "bench.html").read_text()
-    tags = Tags()
-    tags.feed(page)
-    tags.close()
-    assert not tags.open
-    assert {"svg", "table", "pre", "h1"} <= tags.names
-    assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
-    assert run(*options, tmp_path / "bench.svg", city).exit_code == 0
-    plot = ET.parse(tmp_path / "bench.svg").getroot()
-    assert any("copy loop" in (each.text or "") for each in plot.iter("{http://www.w3.org/2000/svg}text"))
-
-
-def test_an_impossible_report_is_refused_before_anything_is_measured(city: Path, tmp_path: Path) -> None:
-    for report, exit_code, words in (
-        (tmp_path / "a.pdf", 2, ".html or .svg"),
-        (tmp_path / "no/a.html", 2, "there is no folder"),
-    ):
-        done = run("bench", "--seconds", 60, "--report", report, city)
-        assert done.exit_code == exit_code
-        assert words in done.stderr
-        assert "first pass" not in done.stderr
-
-
-def test_the_table_and_the_plan_are_printed(city: Path) -> None:
+def test_the_table_and_the_first_pass_are_printed(city: Path) -> None:
     done = run("bench", "--seconds", 1, "--batch", "4", "--threads", "1", city)
     assert done.stdout.startswith(f"{city}, train: 23 rows of 24x36, labels as onehot")
     assert "\ncopy loop " in done.stdout
@@ -263,13 +234,34 @@ def test_the_table_and_the_plan_are_printed(city: Path) -> None:
 
 
 @pytest.mark.parametrize("chosen", ["1", "0"])
-def test_the_kernels_in_use_are_named(city: Path, tmp_path: Path, chosen: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_kernels_in_use_are_named(city: Path, chosen: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, chosen)
     line = run("--version").stdout.splitlines()[1]
-    page, options = tmp_path / "bench.html", ("--seconds", 1, "--batch", "4", "--threads", "1", city)
-    assert line in run("bench", "--report", page, *options).stdout.splitlines()
-    assert line in page.read_text()
+    options = "--seconds", 1, "--batch", "4", "--threads", "1", city
+    assert line in run("bench", *options).stdout.splitlines()
     assert f"kernels: {bench(*options)['machine']['kernels']}" == line
+
+
+def test_settings_that_the_first_round_has_no_time_for_are_left_out(
+    city: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = TrialRunner.rate
+
+    def rate(runner: TrialRunner, settings: LoaderSettings, seconds: float) -> float:
+        time.sleep(0.4 if settings.kind == LOADER else 0)
+        return slow(runner, settings, seconds)
+
+    monkeypatch.setattr(TrialRunner, "rate", rate)
+    found = run_bench(BenchRequest(city, batches=(4,), threads=(1, 2), workers=(0,), seconds=10), MACHINE)
+    left_out = {each.settings: each.reason for each in found.skipped}
+    assert left_out
+    assert set(left_out.values()) == {TIME}
+    assert [each.settings for each in found.loaders] + list(left_out) == [
+        LoaderSettings(LOADER, 4, 1),
+        LoaderSettings(LOADER, 4, 2),
+        LoaderSettings(STOCK, 4, 0),
+    ]
+    assert "there was no time for it" in "".join(skipped_lines(found))
 
 
 def test_it_ends_in_time(city: Path) -> None:
@@ -308,7 +300,7 @@ def test_trials_read_the_rows_of_the_first_pass(index: Path) -> None:
     runner = TrialRunner(BenchRequest(index, "train"))
     runner.first_pass(4, 1, 0)
     assert len(runner.rows) == 4
-    assert not runner.complete
+    assert not runner.workload.complete
     setting = LoaderSettings(LOADER, 2, 1)
     wanted = {runner.dataset[row][0].numpy().tobytes() for row in runner.rows}
     for batches in (runner._loader_batches(setting), runner._data_loader_batches(LoaderSettings(STOCK, 2, 0))):

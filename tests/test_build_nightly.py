@@ -7,14 +7,12 @@ import re
 import shutil
 import subprocess
 import sys
-from contextlib import nullcontext
-from itertools import accumulate
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 from conftest import REPO, RawFolder, run
+from stub_airflow import run_pipeline
 
 from packer.cli import main
 
@@ -159,31 +157,9 @@ def test_every_command_on_the_page_exists() -> None:
         assert {word for word in words if word.startswith("--")} <= known, words
 
 
-class StubTask:
-    """A BashOperator that remembers its arguments and what follows it."""
-
-    def __init__(self, **options: Any) -> None:
-        self.options = options
-        self.after: list[StubTask] = []
-
-    def __rshift__(self, other: StubTask) -> StubTask:
-        self.after.append(other)
-        return other
-
-
 def test_airflow_builds_then_checks_then_cleans(monkeypatch: pytest.MonkeyPatch) -> None:
     (code,) = blocks("python")
-    names = (
-        "airflow",
-        "airflow.sdk",
-        *accumulate(("airflow", "providers", "standard", "operators", "bash"), "{}.{}".format),
-    )
-    for name in names:
-        monkeypatch.setitem(sys.modules, name, ModuleType(name))
-    monkeypatch.setattr(sys.modules["airflow.sdk"], "DAG", lambda *args, **options: nullcontext(), raising=False)
-    monkeypatch.setattr(sys.modules[names[-1]], "BashOperator", StubTask, raising=False)
-    variables: dict[str, Any] = {}
-    exec(code, variables)  # noqa: S102 - the code of our own page
+    variables = run_pipeline(code, monkeypatch)
     pack, check, clean = (variables[name] for name in ("pack", "check", "clean"))
     assert (pack.after, check.after, clean.after) == ([check], [clean], [])
     assert [task.options["bash_command"].split()[1] for task in (pack, check, clean)] == ["build", "verify", "gc"]

@@ -1,6 +1,6 @@
 """A plan whose parts are built by hand, in any order and however often, becomes the pack of one build, or nothing.
 
-`packer build --plan` and `packer commit` run here as on many machines: processes that know nothing of each other.
+`packer build-part --plan` and `packer commit` run here as on many machines: processes that know nothing of each other.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def good(*arguments: object) -> Result:
 
 def parts(plan: Path, out: Path, names: Sequence[str], *options: object) -> None:
     for name in names:
-        good("build", "--quiet", "--plan", plan, "--part", name, *options, out)
+        good("build-part", "--quiet", "--plan", plan, "--part", name, *options, out)
 
 
 def tickets(out: Path) -> list[Path]:
@@ -131,7 +131,7 @@ def test_a_machine_without_the_files_of_a_plan_fails(fit: tuple[str, ...], tmp_p
     images.rename(tmp_path / "images")
     images.mkdir()
     with in_process():
-        failed = run("build", "--quiet", "--plan", tmp_path / "plan", "--part", "1/1", out)
+        failed = run("build-part", "--quiet", "--plan", tmp_path / "plan", "--part", "1/1", out)
     assert failed.exit_code == 1
     assert "cannot be read (No such file or directory); the plan has read it" in failed.stderr
     assert "Is its folder mounted on this machine?" in failed.stderr
@@ -161,7 +161,7 @@ def test_a_file_whose_header_was_good_ends_the_build(change: str, folder: str, t
     file = next((raw / "train" / folder).glob("street_001.*"))
     file.write_bytes(CHANGES[change](file.read_bytes()))
     with in_process():
-        failed = run("build", "--quiet", "--plan", tmp_path / "plan", "--part", "1/1", tmp_path / "out")
+        failed = run("build-part", "--quiet", "--plan", tmp_path / "plan", "--part", "1/1", tmp_path / "out")
     assert failed.exit_code == 1
     assert file.name in failed.stderr
     assert "the plan has read it, so its pair is not bad" in failed.stderr
@@ -188,7 +188,7 @@ def test_a_machine_that_lacks_a_chunk_fails(driver: str, tmp_path: Path) -> None
     good("plan", "--quiet", "--from", rows, *options, tmp_path / "plan")
     described = {".zarray", "zarr.json", "attributes.json"}
     next(file for file in (copy / "labels").rglob("*") if file.is_file() and file.name not in described).unlink()
-    part = ("build", "--quiet", "--plan", tmp_path / "plan", "--part", "1/1")
+    part = ("build-part", "--quiet", "--plan", tmp_path / "plan", "--part", "1/1")
     with in_process():
         failed = run(*part, "--raw", copy, tmp_path / "out")
     assert failed.exit_code == 1
@@ -272,7 +272,7 @@ def kill_in(module: str, function: str, calls: int, *arguments: object) -> None:
 )
 def test_a_part_is_killed_in_the_middle_of_a_shard(plan: Path, whole: Path, tmp_path: Path, function: str) -> None:
     out = tmp_path / "out"
-    kill_in("packer.shards.build_shard", function, 2, "build", "--quiet", "--plan", plan, "--part", "1/1", out)
+    kill_in("packer.shards.build_shard", function, 2, "build-part", "--quiet", "--plan", plan, "--part", "1/1", out)
     before = tickets(out)
     assert run("commit", "--plan", plan, out).exit_code == 1
     parts(plan, out, ["1/1"])
@@ -312,7 +312,7 @@ def test_parts_that_begin_at_once_share_a_new_folder(tmp_path: Path, monkeypatch
 
 def test_a_part_runs_twice_at_once(plan: Path, whole: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    command = ("build", "--quiet", "--workers", 1, "--plan", plan, "--part", "1/1", out)
+    command = ("build-part", "--quiet", "--workers", 1, "--plan", plan, "--part", "1/1", out)
     both = [start(command) for _ in range(2)]
     assert [(process.communicate(timeout=HANG)[1], process.returncode) for process in both] == [("", 0)] * 2
     good("commit", "--quiet", "--plan", plan, out)
@@ -391,7 +391,7 @@ def test_rejects_are_judged_at_the_end(raw: Path, tmp_path: Path) -> None:
     damage(raw / "train/images/street_004.png")
     for name in ("strict", "lenient", "skip"):
         with in_process():
-            result = run("build", "--quiet", "--plan", tmp_path / name, "--part", "1/1", tmp_path / name / "out")
+            result = run("build-part", "--quiet", "--plan", tmp_path / name, "--part", "1/1", tmp_path / name / "out")
         assert (result.exit_code, "bad pair  train/street_004: " in result.stderr) == (0, True)
     result = run("commit", "--plan", tmp_path / "strict", tmp_path / "strict/out")
     assert (result.exit_code, "train/images/street_004.png: " in result.stderr) == (1, True)
@@ -411,7 +411,7 @@ def test_a_plan_calls_no_function_that_is_not_allowed(tmp_path: Path) -> None:
     (plan / "plan.json").write_text(facts.replace("row_loaders:scene_of", "os:system"))
     for allowed in ([], ["row_loaders"]):
         options = [text for name in allowed for text in ("--allow-functions", name)]
-        answer = run("build", "--plan", plan, "--part", "1/1", *options, tmp_path / "out")
+        answer = run("build-part", "--plan", plan, "--part", "1/1", *options, tmp_path / "out")
         assert answer.exit_code == 2
         assert "the plan calls os:system; if that is what you planned: --allow-functions os" in answer.stderr
     assert not marker.exists()
@@ -458,7 +458,7 @@ def test_raw_may_be_elsewhere_and_unchanged_shards_are_reused(raw: Path, whole: 
     write_png(raw / "val/images/street_003.png", scene(99, 24, 36)[0])
     good("plan", *CALM, "--trust", "digest", "--reuse", out, raw, tmp_path / "plan")
     raw.rename(tmp_path / "moved")
-    refused = run("build", "--plan", tmp_path / "plan", "--part", "1/1", out)
+    refused = run("build-part", "--plan", tmp_path / "plan", "--part", "1/1", out)
     assert (refused.exit_code, "are not on this machine" in refused.stderr) == (1, True)
     parts(tmp_path / "plan", out, ["1/2", "2/2"], "--raw", tmp_path / "moved")
     assert len(tickets(out)) == 1
@@ -508,16 +508,16 @@ def test_a_plan_whose_source_is_not_one_is_damaged(plan: Path, tmp_path: Path, s
     copy = shutil.copytree(plan, tmp_path / "plan")
     facts = json.loads((copy / "plan.json").read_text())
     (copy / "plan.json").write_text(json.dumps({**facts, "source": source}))
-    result = run("build", "--plan", copy, "--part", "1/1", tmp_path / "out")
+    result = run("build-part", "--plan", copy, "--part", "1/1", tmp_path / "out")
     assert result.exit_code in (1, 4)
     assert result.stderr.startswith("packer: ")
 
 
 def test_words(plan: Path, raw_folder: RawFolder, tmp_path: Path) -> None:
-    assert run("build", "--plan", plan, "--part", "0/4", tmp_path / "out").exit_code == 2
-    assert run("build", "--plan", plan, tmp_path / "out").exit_code == 2
+    assert run("build-part", "--plan", plan, "--part", "0/4", tmp_path / "out").exit_code == 2
+    assert run("build-part", "--plan", plan, tmp_path / "out").exit_code == 2
     result = run("build", "--part", "1/4", raw_folder.path, tmp_path / "out")
-    assert (result.exit_code, "--part: belongs to --plan" in result.stderr) == (2, True)
+    assert (result.exit_code, "--part: is an option of packer build-part" in result.stderr) == (2, True)
     result = run("commit", "--plan", plan, tmp_path / "out")
     assert (result.exit_code, "no part of a plan was built there" in result.stderr) == (1, True)
     assert run("commit", "--plan", raw_folder.path, tmp_path / "out").exit_code == 1
@@ -537,5 +537,5 @@ def test_a_part_names_the_options_that_the_plan_has(tmp_path: Path) -> None:
         ("--on-bad=skip", "--on-bad: the plan has it; make a new plan with packer plan"),
         ("--no-such", "No such option '--no-such'"),
     ):
-        refused = run("build", "--plan", tmp_path, "--part", "1/1", option, tmp_path / "out")
+        refused = run("build-part", "--plan", tmp_path, "--part", "1/1", option, tmp_path / "out")
         assert (refused.exit_code, words in refused.stderr) == (2, True)

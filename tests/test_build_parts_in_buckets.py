@@ -324,7 +324,7 @@ def test_the_commands(plan: Path, whole: Path, tmp_path: Path, monkeypatch: pyte
         monkeypatch.setenv(name, value)
     url, scratch = new_url(), ("--scratch", tmp_path / "scratch")
     (tmp_path / "scratch").mkdir()
-    part = ("build", "--quiet", "--workers", 1, "--plan", plan, "--part", "1/2", *scratch, url)
+    part = ("build-part", "--quiet", "--workers", 1, "--plan", plan, "--part", "1/2", *scratch, url)
     kill_in("packer.publish.upload", "created", 7, *part)
     assert list((tmp_path / "scratch").iterdir())
     assert run("commit", "--plan", plan, url).exit_code == 1
@@ -334,7 +334,7 @@ def test_the_commands(plan: Path, whole: Path, tmp_path: Path, monkeypatch: pyte
     assert (built + there, there <= 2) == (5, True)  # shards are sent at the same time
     assert not list((tmp_path / "scratch").iterdir())
     assert run("commit", "--plan", plan, "--missing", url).stdout == "2/2\n"
-    good("build", "--quiet", "--plan", plan, "--part", "2/2", url)
+    good("build-part", "--quiet", "--plan", plan, "--part", "2/2", url)
     assert run("commit", "--plan", plan, "--missing", url).exit_code == 0
     done = good("commit", "--quiet", "--plan", plan, *scratch, url)
     assert done.stdout.startswith(f"{url}: generation 1, 32 rows")

@@ -96,8 +96,6 @@ USAGES = {
     "bench: no such split": "bench --split tset {out}",
     "bench: bad numbers": "bench --batch 8x16 {out}",
     "bench: bad crop": "bench --crop 0x5 {out}",
-    "bench: bad report": "bench --report a.pdf {out}",
-    "bench: missing folder": "bench --report {files}/absent/a.html {out}",
     "diagnose: no command": "diagnose",
     "diagnose: no such command": "diagnose -- /absent/train",
     "diagnose: bad report": "diagnose --report a.pdf -- true",

@@ -7,15 +7,12 @@ import re
 import shutil
 import subprocess
 import sys
-from contextlib import nullcontext
-from itertools import accumulate
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pytest
 from conftest import REPO, RawFolder, make_raw, pack
 from drills.published import same
+from stub_airflow import run_pipeline
 
 PAGE = (REPO / "docs/guide/cluster.md").read_text()
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
@@ -133,40 +130,10 @@ def test_the_pods_of_kubernetes_build_all_parts(root: Path, whole: Path) -> None
     assert same(root / "out", whole)
 
 
-class StubTask:
-    """An operator of Airflow that only remembers its options and the tasks that come after it."""
-
-    def __init__(self, **options: Any) -> None:
-        self.options = options
-        self.after: list[StubTask] = []
-
-    @classmethod
-    def partial(cls, **options: Any) -> StubTask:
-        return cls(**options)
-
-    def expand(self, **options: Any) -> StubTask:
-        self.options |= options
-        return self
-
-    def __rshift__(self, other: StubTask) -> StubTask:
-        self.after.append(other)
-        return other
-
-
 @pytest.mark.long
 def test_airflow_maps_the_parts(root: Path, whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code, _ = blocks("python")
-    names = (
-        "airflow",
-        "airflow.sdk",
-        *accumulate(("airflow", "providers", "standard", "operators", "bash"), "{}.{}".format),
-    )
-    for name in names:
-        monkeypatch.setitem(sys.modules, name, ModuleType(name))
-    monkeypatch.setattr(sys.modules["airflow.sdk"], "DAG", lambda *args, **options: nullcontext(), raising=False)
-    monkeypatch.setattr(sys.modules[names[-1]], "BashOperator", StubTask, raising=False)
-    variables: dict[str, Any] = {}
-    exec(code.replace("PARTS = 16", "PARTS = 2"), variables)  # noqa: S102 - the code of our own page
+    variables = run_pipeline(code.replace("PARTS = 16", "PARTS = 2"), monkeypatch)
     plan, build, commit = (variables[name] for name in ("plan", "build", "commit"))
     assert (plan.after, build.after, commit.after) == ([build], [commit], [])
     done = shell("\n".join(["set -e", plan.options["bash_command"], *build.options["bash_command"]]), root)
@@ -191,7 +158,7 @@ def test_rsync_copies_what_a_commit_needs(root: Path, whole: Path) -> None:
 def test_the_loop_over_missing_parts_and_the_functions(root: Path, whole: Path) -> None:
     loop = next(text for text in blocks("sh") if "--missing" in text)
     _, code = blocks("python")
-    begin = "packer plan --quiet --size 512x512 raw plan\npacker build --quiet --plan plan --part 1/2 out"
+    begin = "packer plan --quiet --size 512x512 raw plan\npacker build-part --quiet --plan plan --part 1/2 out"
     done = shell(f"set -e\n{begin}\n{loop}\npacker commit --quiet --plan plan out", root)
     assert done.returncode == 0, done.stderr
     assert same(root / "out", whole)

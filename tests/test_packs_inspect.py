@@ -88,7 +88,7 @@ def test_an_unknown_key_is_refused_with_names_like_it(packed_index: Path) -> Non
             inspect_rows(packed_index, key)
 
 
-def test_a_picture_that_is_no_row_is_refused_with_tiles_of_pictures_like_it(
+def test_a_picture_that_is_not_a_row_is_refused_with_tiles_of_pictures_like_it(
     raw_folder: RawFolder, tmp_path: Path
 ) -> None:
     """The key of a tile is three times as long as the name of its picture, so they are not like each other."""

@@ -35,7 +35,7 @@ INNER = {
 }
 """Options that are a part of one attribute, or that decide it."""
 NO_OPTION = {"rows.raw", "rows.given", "rows.objects", "rows.pairing", "store.out", "fields.has_label"}
-"""What the arguments RAW and OUT fill, and what follows from several options."""
+"""Attributes that the arguments RAW and OUT fill, and what follows from several options."""
 ROOMS = {"packer.plan", "packer.building", "packer.packs", "packer.probe", "packer.cli"}
 """The rooms that know requests."""
 MOST_FILES = 3

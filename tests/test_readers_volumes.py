@@ -438,7 +438,7 @@ def test_parts_of_a_plan_make_the_same_pack(tmp_path: Path) -> None:
     options = ["--volumes", "--classes", "4", "--image-range=0,255", "--shard-size", "1KiB"]
     call(["plan", str(raw), str(plan), *options])
     for part in (1, 2):
-        call(["build", "--plan", str(plan), "--part", f"{part}/2", str(out)])
+        call(["build-part", "--plan", str(plan), "--part", f"{part}/2", str(out)])
     call(["commit", "--plan", str(plan), str(out)])
     call(["build", str(raw), str(tmp_path / "whole"), *options])
     assert same(out, tmp_path / "whole")

@@ -387,7 +387,7 @@ def test_annotations_of_which_nothing_is_painted_are_refused(tmp_path: Path) -> 
     assert words in run("build", raw, tmp_path / "out").stderr
     assert not (tmp_path / "out/manifest.json").exists()
     assert run("plan", raw, tmp_path / "plan").exit_code == 0
-    assert run("build", "--plan", tmp_path / "plan", "--part", "1/1", tmp_path / "parts").exit_code == 0
+    assert run("build-part", "--plan", tmp_path / "plan", "--part", "1/1", tmp_path / "parts").exit_code == 0
     assert words in run("commit", "--plan", tmp_path / "plan", tmp_path / "parts").stderr
     annotated_folder(raw, {"b": [CAR]})
     pack(raw, tmp_path / "out")

@@ -78,7 +78,9 @@ def test_a_machine_with_another_file_makes_no_row(
     else:
         (raw / FILE).touch()
     with in_process():
-        failed = run("build", "--quiet", "--plan", tmp_path / "plan", "--part", "1/1", "--raw", raw, tmp_path / "out")
+        failed = run(
+            "build-part", "--quiet", "--plan", tmp_path / "plan", "--part", "1/1", "--raw", raw, tmp_path / "out"
+        )
     assert failed.exit_code == 1
     assert f"{FILE}: is not the file that was planned, or lost its time when it was copied" in failed.stderr
     assert not (tmp_path / "out/manifest.json").exists()

@@ -48,7 +48,7 @@ def _become(path: Path, form: str) -> None:
 def _failure(tmp_path: Path) -> str:
     """Build a part of a plan, and return why this machine cannot."""
     with in_process():
-        failed = run("build", "--quiet", "--plan", tmp_path / "plan", "--part", "1/1", tmp_path / "out")
+        failed = run("build-part", "--quiet", "--plan", tmp_path / "plan", "--part", "1/1", tmp_path / "out")
     assert failed.exit_code == 1
     assert "the plan has read it, so its pair is not bad" in failed.stderr
     assert "report this" not in failed.stderr

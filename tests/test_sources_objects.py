@@ -309,11 +309,11 @@ def test_a_ranged_file_reads_only_the_blocks_that_are_asked_for() -> None:
 def test_a_plan_of_a_bucket_is_built_in_parts(raw_folder: RawFolder, bucket: str, tmp_path: Path) -> None:
     plan, out = tmp_path / "plan", tmp_path / "out"
     assert run("plan", *SHARDS, bucket, plan).exit_code == 0
-    nothing = run("build", "--plan", plan, "--part", "1/1", "--raw", new_url(), out)
+    nothing = run("build-part", "--plan", plan, "--part", "1/1", "--raw", new_url(), out)
     assert nothing.exit_code == 1
     assert "holds no objects" in nothing.stderr
     for part in ("2/2", "1/2"):
-        assert run("build", "--plan", plan, "--part", part, out).exit_code == 0
+        assert run("build-part", "--plan", plan, "--part", part, out).exit_code == 0
     assert run("commit", "--plan", plan, out).exit_code == 0
     local = pack(raw_folder.path, tmp_path / "local", *SHARDS)
     assert names_and_bytes(out) == names_and_bytes(local)

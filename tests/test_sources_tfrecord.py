@@ -10,12 +10,9 @@ from typing import Any
 
 import pytest
 from conftest import run
-from hypothesis import given
-from hypothesis import strategies as st
 from stored_scenes import example, message, png, record, scenes_of, varint, write_tfrecord
 
 from packer.errors import BadPair
-from packer.sources.archives.crc32c import crc32c
 from packer.sources.archives.tf_example import features_of, first_values
 from packer.sources.archives.tfrecord import TfRecordSource
 from packer.sources.container import Names
@@ -25,16 +22,6 @@ pytestmark = pytest.mark.usefixtures("in_process")
 
 SCENES = scenes_of({f"k{number}": number for number in range(5)})
 IMAGE, LABEL = (png(pixels) for pixels in SCENES["k0"])
-
-
-def slow_crc32c(data: bytes) -> int:
-    """Return the CRC-32C by its definition."""
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
-    return crc ^ 0xFFFFFFFF
 
 
 def source_of(path: Path, *names: str | None) -> TfRecordSource:
@@ -49,17 +36,6 @@ def parse(data: bytes) -> None:
 def written(path: Path, *features: Mapping[str, Any]) -> Path:
     path.write_bytes(b"".join(record(example(each)) for each in features))
     return path
-
-
-def test_the_checksum_is_that_of_the_standard() -> None:
-    assert crc32c(b"123456789") == 0xE3069283
-    assert crc32c(bytes(32)) == 0x8A9136AA
-    assert crc32c(bytes(range(32))) == 0x46DD794E
-
-
-@given(st.binary(max_size=3000))
-def test_the_checksum_is_that_of_the_definition(data: bytes) -> None:
-    assert crc32c(data) == slow_crc32c(data)
 
 
 @pytest.mark.parametrize(

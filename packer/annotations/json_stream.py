@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
+from packer.annotations.json_values import parsed
 from packer.errors import BadPair
 from readers.contract.json_entry import RepeatedKeyError, unique
 
@@ -49,14 +50,7 @@ def items_of(file: BinaryIO, most: int = MOST_ITEM, window: int = WINDOW) -> Ite
 
 def parse(raw: bytes) -> Any:
     """Parse one item. Raise BadPair if it is not valid."""
-    try:
-        return _DECODER.decode(raw.decode())
-    except RecursionError:
-        raise BadPair("is nested too deeply") from None
-    except RepeatedKeyError as error:
-        raise BadPair(f"has a table in which {error}; keep one") from None
-    except ValueError as error:
-        raise BadPair(f"is not valid JSON ({error})") from None
+    return parsed(raw, lambda item: _DECODER.decode(item.decode()))
 
 
 def _members_of(text: _Window) -> Iterator[Item]:

@@ -27,17 +27,22 @@ def parse_json(data: bytes, parse: Callable[[bytes], Any] = loads) -> dict[str, 
         raise BadPair(f"is larger than {MOST_BYTES >> 20} MiB, too large for the annotations of one picture")
     if not data.strip():
         raise BadPair("is empty; a file for a picture without objects has an empty list of them")
+    document = parsed(data, parse)
+    if not isinstance(document, dict):
+        raise BadPair("is not a JSON table")
+    return document
+
+
+def parsed(data: bytes, parse: Callable[[bytes], Any]) -> Any:
+    """Return what a parser makes of these bytes. Raise BadPair if they are not valid."""
     try:
-        document = parse(data)
+        return parse(data)
     except RecursionError:
         raise BadPair("is nested too deeply") from None
     except RepeatedKeyError as error:
         raise BadPair(f"has a table in which {error}; keep one") from None
     except ValueError as error:
         raise BadPair(f"is not valid JSON ({error})") from None
-    if not isinstance(document, dict):
-        raise BadPair("is not a JSON table")
-    return document
 
 
 def table_or_none(data: bytes) -> dict[str, Any] | None:

@@ -1,13 +1,25 @@
-"""Recommend the encodings of a pack: by where it fits, what is lost, and how fast its rows are read."""
+"""Recommend the encodings of a pack: by where it fits, what is lost, and how fast its rows are read in turns."""
 
 from __future__ import annotations
 
 import statistics
+import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
+from packer.bench.loaders import TrialRunner
 from packer.bench.recommend import NEAR
+from packer.bench.request import MOST_WORKERS, BenchRequest
+from packer.bench.settings import LOADER, LoaderSettings
+from packer.progress import Progress, no_progress
 from readers.contract.fields import JPEG, RAW, TILED
+from readers.contract.manifest import ALL
+from readers.machine import Machine
+
+ROUNDS, BATCH = 5, 16
+READING = 60.0
+"""The most seconds of the first pass over the rows of a pack: they are few."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +60,30 @@ def best_encodings(results: Sequence[EncodingResult]) -> tuple[EncodingResult, s
     if fitting := [result for result in results if result.fits]:
         return _smallest_as_fast(fitting), _WHY_LOSES
     return min(results, key=lambda result: result.row_bytes), _WHY_NONE
+
+
+def loader_settings(request: BenchRequest, machine: Machine, rows: int) -> LoaderSettings:
+    """Return the loader to read with: the last numbers that were asked for, or a usual one."""
+    threads = request.threads or (min(machine.cores, MOST_WORKERS),)
+    return LoaderSettings(LOADER, min(rows, (request.batches or (BATCH,))[-1]), threads[-1])
+
+
+def read_in_turns(
+    request: BenchRequest, packs: Sequence[Path], settings: LoaderSettings, progress: Progress = no_progress
+) -> list[tuple[float, ...]]:
+    """Return the samples per second of each pack in each round, of all rows and from memory."""
+    runners = [TrialRunner(replace(request, out=pack, split=ALL)) for pack in packs]
+    rates: list[list[float]] = [[] for _ in packs]
+    seconds = request.seconds_left() / (ROUNDS * len(packs))
+    with warnings.catch_warnings(), progress("reading", ROUNDS * len(packs), "trials") as advance:
+        warnings.simplefilter("ignore")
+        for runner in runners:
+            runner.first_pass(settings.batch, settings.workers, READING)
+        for number in range(ROUNDS):
+            for each in range(len(packs))[:: -1 if number % 2 else 1]:
+                rates[each].append(runners[each].rate(settings, seconds))
+                advance(1)
+    return [tuple(each) for each in rates]
 
 
 def _is_jpeg(encoding: str) -> bool:

@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader
 from packer.bench.copy_loop import CopyLoop
 from packer.bench.request import BenchRequest
 from packer.bench.settings import LOADER, SLOTS, LoaderSettings
+from packer.bench.workload import Workload
 from packer.errors import EngineError, UsageError
 from packer.signals import deferred_signals
 from readers import Order, RandomCrop, SlotDataLoader, open_dataset
@@ -55,21 +56,11 @@ class TrialRunner:
         return range(self.pack.manifest.rows) if self.dataset.split == ALL else found[0]
 
     @property
-    def row_bytes(self) -> int:
-        """The bytes of a delivered row."""
-        size = self.crop or self.dataset.fields[0].size
-        assert size is not None
-        return sum(field.row_bytes_at(*size) for field in self.dataset.fields)
-
-    @property
-    def slots(self) -> bool:
-        """True if a SlotDataLoader can read the rows: it does not crop."""
-        return self.crop is None
-
-    @property
-    def complete(self) -> bool:
-        """True if trials read all rows of the split."""
-        return len(self.rows) == len(self.dataset)
+    def workload(self) -> Workload:
+        """The rows that trials read, and the bytes of a delivered one."""
+        sides = self.crop or self.dataset.fields[0].size or ()
+        row_bytes = sum(field.row_bytes_at(*sides) for field in self.dataset.fields)
+        return Workload(len(self.rows), len(self.rows) == len(self.dataset), row_bytes)
 
     def first_pass(self, batch: int, threads: int, seconds: float) -> float:
         """Read as a training begins, until the time is over or all rows are read. Return the seconds that it took."""
@@ -112,7 +103,7 @@ class TrialRunner:
     def _loader_batches(self, settings: LoaderSettings) -> Generator[Any, None, None]:
         """Yield epochs of a loader. If trials do not read all rows, each epoch stops after the same first rows."""
         loader = self._loader(settings)
-        count = len(loader) if self.complete else len(self.rows) // settings.batch
+        count = len(loader) if self.workload.complete else len(self.rows) // settings.batch
         while True:
             yield from islice(loader, count)
 

@@ -20,6 +20,11 @@ class LoaderResult:
     rates: tuple[float, ...]
     of_copy: tuple[float, ...]
 
+    @classmethod
+    def of(cls, settings: LoaderSettings, rates: Sequence[float], copy_rates: Sequence[float]) -> LoaderResult:
+        """Return the result of a loader that took part in the first rounds, and perhaps not in the last."""
+        return cls(settings, tuple(rates), tuple(rate / copy for rate, copy in zip(rates, copy_rates, strict=False)))
+
     @property
     def rate(self) -> float:
         """The median rate."""

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from packer.bench.settings import LoaderSettings, batches_for, candidates, threads_for
+from packer.bench.settings import LOADER, SLOTS, STOCK, LoaderSettings
 from readers.contract.fields import Sides
 
 LabelForm = Literal["onehot", "index"]
+BATCHES, MOST_THREADS = (4, 8, 16, 32, 64), 32
 MOST_WORKERS = 4
 """The default number of worker processes: each is a Python process with its own PyTorch."""
 LEAST_PART = 0.5
@@ -36,14 +37,28 @@ class BenchRequest:
         """Return the rest of `seconds`, counted from `started`; at least half of them."""
         return max(LEAST_PART * self.seconds, self.started + self.seconds - time.perf_counter())
 
-    def settings(self, rows: int, cores: int, slots: bool) -> list[LoaderSettings]:
-        """Return all settings to consider. Worker processes are tried at one batch size, unless requested."""
+    def settings(self, rows: int, cores: int) -> list[LoaderSettings]:
+        """Return all settings to consider: loaders with each number of threads at each batch size, then DataLoaders.
+
+        SlotDataLoaders, which do not crop, are compared too. Worker processes are tried at one batch size, unless
+        requested.
+        """
         batches = self.batches or batches_for(rows)
-        middle = batches[(len(batches) - 1) // 2 :][:1]
-        return candidates(
-            batches,
-            self.threads or threads_for(cores),
-            self.workers or (0, min(cores, MOST_WORKERS)),
-            batches if self.workers else middle,
-            slots,
-        )
+        compared = batches if self.workers else batches[(len(batches) - 1) // 2 :][:1]
+        workers = self.workers or (0, min(cores, MOST_WORKERS))
+        found = [LoaderSettings(LOADER, batch, count) for batch in batches for count in self.threads or threads(cores)]
+        for batch in compared:
+            found += [LoaderSettings(SLOTS, batch, count) for count in workers if count and not self.crop]
+            found += [LoaderSettings(STOCK, batch, count) for count in workers]
+        return found
+
+
+def batches_for(rows: int) -> tuple[int, ...]:
+    """Return the batch sizes to try with so many rows. The largest may hold all of them."""
+    return tuple(size for size, smaller in zip(BATCHES, (0, *BATCHES), strict=False) if smaller < max(1, rows))
+
+
+def threads(cores: int) -> tuple[int, ...]:
+    """Return 1, 2, 4 and so on, and the number of cores."""
+    most = min(cores, MOST_THREADS)
+    return tuple(sorted({most, *(1 << power for power in range(most.bit_length()))}))

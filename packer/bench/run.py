@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from packer.bench.cached_share import cached_share
@@ -12,18 +12,19 @@ from packer.bench.copy_loop import CopyLoop
 from packer.bench.loaders import TrialRunner
 from packer.bench.recommend import LoaderResult
 from packer.bench.request import MOST_WORKERS, BenchRequest
-from packer.bench.settings import LOADER, LoaderSettings
-from packer.bench.trial_plan import TrialPlan, Workload
+from packer.bench.settings import LoaderSettings
+from packer.bench.workload import TIME, Skipped, Workload
 from packer.progress import Advance, Progress, no_progress
 from readers.dataset import SegDataset
 from readers.machine import Machine
 
-FIRST_PASS, PACE = 0.2, 0.03
-"""Parts of the time: for the first pass over rows that may not be in memory, and for timing a single row."""
+FIRST_PASS, FIRST_ROUND = 0.2, 0.33
+"""Parts of the time: the most for the first pass over rows that may not be in memory, and of the rest for the first
+round of trials."""
 FIRST_BATCH = 4
 """A small batch, so that a slow disk and large images show early: which batches fit into memory is not known yet."""
-REST = 0.1
-"""The part of the time that is kept for the end."""
+ROUNDS, LEAST_SECONDS = 5, 0.1
+"""The rounds, and the seconds of a trial: a shorter one hangs on a single pause of the machine."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ class FirstPass:
 
 @dataclass(frozen=True)
 class BenchResult:
-    """All measurements. `bytes` is the stored size of what is read, `copy_rates` the copy loop's rate in each round."""
+    """All measurements. `bytes` is the stored size of what is read, `copy_rates` the copy loop's rate in each round,
+    `trial_seconds` the time of each trial."""
 
     request: BenchRequest
     dataset: SegDataset
@@ -50,8 +52,9 @@ class BenchResult:
     machine: Machine
     first_pass: FirstPass
     workload: Workload
-    plan: TrialPlan
+    trial_seconds: float
     loaders: tuple[LoaderResult, ...]
+    skipped: tuple[Skipped, ...]
     copy_rates: tuple[float, ...]
 
     @property
@@ -65,54 +68,63 @@ def run_bench(
     machine: Machine,
     *,
     progress: Progress = no_progress,
-    planned: Callable[[FirstPass, TrialPlan], object] = lambda first_pass, plan: None,
+    after_first_pass: Callable[[FirstPass], object] = lambda first_pass: None,
 ) -> BenchResult:
-    """Measure for about as many seconds as the request has left. `planned` is called before the trials.
+    """Measure for about as many seconds as the request has left. `after_first_pass` is called before the trials.
 
     Raises UsageError if the split has no rows or a native pack needs a crop, EngineError if worker processes fail.
     """
     seconds = request.seconds_left()
-    end = time.perf_counter() + (1 - REST) * seconds
+    end = time.perf_counter() + seconds
     runner = TrialRunner(request)
-    settings = request.settings(len(runner.dataset), machine.cores, runner.slots)
+    candidates = request.settings(len(runner.dataset), machine.cores)
     cached = cached_share(runner.pack, runner.pack_rows)
     with warnings.catch_warnings():
         # PyTorch warns about more workers than cores and about forks, which are tried on purpose.
         warnings.simplefilter("ignore")
         first_seconds = runner.first_pass(FIRST_BATCH, min(machine.cores, MOST_WORKERS), FIRST_PASS * seconds)
         first_pass = FirstPass(len(runner.rows), first_seconds, cached)
-        row_seconds = 1 / runner.rate(LoaderSettings(LOADER, FIRST_BATCH, 1), PACE * seconds)
-        workload = Workload(len(runner.rows), runner.complete, runner.row_bytes, row_seconds)
-        plan = TrialPlan.make(settings, workload, machine, end - time.perf_counter() - PACE * seconds)
-        loop = runner.copy_loop(machine.cores, min(each.batch for each in settings))
-        loop.rate(PACE * seconds)
-        planned(first_pass, plan)
-        with progress("measuring", plan.trials, "trials") as advance:
-            loaders, copy_rates = _run_trials(plan, runner, loop, end, advance)
+        after_first_pass(first_pass)
+        workload = runner.workload
+        skipped = [lack for each in candidates if (lack := workload.too_much(each, machine))]
+        fitting = [each for each in candidates if workload.too_much(each, machine) is None]
+        loop = runner.copy_loop(machine.cores, min(each.batch for each in candidates))
+        loop.rate(LEAST_SECONDS)
+        turns = 1 + sum(2 if each.processes else 1 for each in fitting)  # worker processes warm up for as long again
+        trial = max(LEAST_SECONDS, (end - time.perf_counter()) / (ROUNDS * turns))
+        with progress("measuring", ROUNDS * len(fitting), "trials") as advance:
+            rates, copy_rates = _run_trials(runner, loop, fitting, trial, end, advance)
     manifest = runner.dataset.manifest
     read, stored = (sum(field.pixel_bytes for field in fields) for fields in (runner.pack.fields, manifest.fields))
     size = manifest.bytes * read * len(runner.dataset) // (stored * manifest.rows)
-    return BenchResult(request, runner.dataset, size, machine, first_pass, workload, plan, loaders, copy_rates)
+    skipped += [Skipped(each, TIME, trial, 0) for each in fitting if each not in rates]
+    loaders = tuple(LoaderResult.of(each, found, copy_rates) for each, found in rates.items())
+    measured = workload, trial, loaders, tuple(skipped), tuple(copy_rates)
+    return BenchResult(request, runner.dataset, size, machine, first_pass, *measured)
 
 
 def _run_trials(
-    plan: TrialPlan, runner: TrialRunner, loop: CopyLoop, end: float, advance: Advance
-) -> tuple[tuple[LoaderResult, ...], tuple[float, ...]]:
-    """Run all trials in rounds, every other round backwards. The first round is always complete; later ones stop at the
-    `end` of the time."""
-    rates: dict[LoaderSettings, list[float]] = {settings: [] for settings in plan.settings}
-    of_copy: dict[LoaderSettings, list[float]] = {settings: [] for settings in plan.settings}
-    copy_rates: list[float] = []
-    for number in range(plan.rounds):
-        for settings in plan.settings[:: -1 if number % 2 else 1]:
-            if number and time.perf_counter() + plan.seconds > end:
+    runner: TrialRunner,
+    loop: CopyLoop,
+    candidates: Sequence[LoaderSettings],
+    seconds: float,
+    end: float,
+    advance: Advance,
+) -> tuple[dict[LoaderSettings, list[float]], list[float]]:
+    """Run trials in rounds, every other round backwards, until the time is over.
+
+    Settings that the first round has no time for are left out, the last first: the slow ones come last.
+    """
+    rates, copy_rates = dict[LoaderSettings, list[float]](), list[float]()
+    until = time.perf_counter() + FIRST_ROUND * (end - time.perf_counter())
+    for number in range(ROUNDS if candidates else 0):
+        copy_rates.append(loop.rate(seconds))
+        for each in list(rates)[:: -1 if number % 2 else 1] or candidates:
+            if rates and time.perf_counter() > until:
                 break
-            if len(copy_rates) == number:
-                copy_rates.append(loop.rate(plan.seconds))
-                advance(1)
-            rate = runner.rate(settings, plan.seconds)
-            rates[settings].append(rate)
-            of_copy[settings].append(rate / copy_rates[-1])
+            rates.setdefault(each, []).append(runner.rate(each, seconds))
             advance(1)
-    results = (LoaderResult(each, tuple(rates[each]), tuple(of_copy[each])) for each in plan.settings)
-    return tuple(results), tuple(copy_rates)
+        until = end - seconds
+        if time.perf_counter() > until:
+            break
+    return rates, copy_rates

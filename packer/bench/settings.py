@@ -1,16 +1,13 @@
-"""`LoaderSettings`: the loaders to compare, by batch size and number of threads or worker processes."""
+"""`LoaderSettings`: a loader to compare, its batch size and number of threads or worker processes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 LOADER, SLOTS, STOCK = KINDS = ("loader", "SlotDataLoader", "DataLoader")
 """The cheapest first: a thread costs less than a process."""
 PREFETCH, SLOTS_HELD = 2, 2
 """Batches that a worker process of a DataLoader prefetches; additional slots of a SlotDataLoader's worker."""
-MOST_THREADS = 32
-BATCHES = (4, 8, 16, 32, 64)
 
 
 @dataclass(frozen=True)
@@ -55,26 +52,3 @@ class LoaderSettings:
     def least_batches(self) -> int:
         """The least number of batches of a trial, however long they take: one from each worker, and one more."""
         return max(3, self.workers + 1)
-
-
-def batches_for(rows: int) -> tuple[int, ...]:
-    """Return the batch sizes to try with so many rows. The largest may hold all of them."""
-    return tuple(size for size, smaller in zip(BATCHES, (0, *BATCHES), strict=False) if smaller < max(1, rows))
-
-
-def threads_for(cores: int) -> tuple[int, ...]:
-    """Return 1, 2, 4 and so on, and the number of cores."""
-    most = min(cores, MOST_THREADS)
-    return tuple(sorted({most, *(1 << power for power in range(most.bit_length()))}))
-
-
-def candidates(
-    batches: Sequence[int], threads: Sequence[int], workers: Sequence[int], compared: Sequence[int], slots: bool
-) -> list[LoaderSettings]:
-    """Return loaders with each number of threads at each batch size, and DataLoaders with each number of workers at the
-    `compared` batch sizes: SlotDataLoaders, too, if the rows fit into `slots`."""
-    found = [LoaderSettings(LOADER, batch, count) for batch in batches for count in threads]
-    for batch in compared:
-        found += [LoaderSettings(SLOTS, batch, count) for count in workers if count and slots]
-        found += [LoaderSettings(STOCK, batch, count) for count in workers]
-    return found

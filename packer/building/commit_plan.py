@@ -124,7 +124,7 @@ def _check(out: Path) -> None:
 
 
 def _no_part(out: str) -> TargetError:
-    return TargetError(f"{out}: no part of a plan was built there; packer build --plan PLAN --part 1/4 {out}")
+    return TargetError(f"{out}: no part of a plan was built there; packer build-part --plan PLAN --part 1/4 {out}")
 
 
 def _read(files: PlannedFiles, out: Path, tickets: Tickets, advance: Advance) -> tuple[AllReceipts, int]:

@@ -86,7 +86,7 @@ def build_part(
     scratch: str | PathLike[str] | None = None,
     progress: Progress = no_progress,
 ) -> PartSummary:
-    """Build the shards of a part such as "3/16" of a plan into `out`, as `packer build --plan` does.
+    """Build the shards of a part such as "3/16" of a plan into `out`, as `packer build-part --plan` does.
 
     Shards with a ticket are there already. `raw` is the path of the raw files on this machine, if it is not that of the
     plan. With `retry_bad`, shards with rejects are built again. Functions that give the rows are called only if their

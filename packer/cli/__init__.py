@@ -25,37 +25,51 @@ MOST_LINES = 20
 """A longer error repeats its first line at the end, because the top has scrolled away."""
 
 
-COMMANDS = {
-    "bench": ("bench", "Measure how fast a pack reads here, and recommend a loader."),
-    "build": ("build", "Pack a raw folder."),
-    "card": ("card", "Write the card of a data set."),
-    "commit": ("commit", "Publish the parts of a plan."),
-    "completion": ("completion", "Print a script that completes commands in a shell."),
-    "diagnose": ("diagnose", "Run a training script, and report what it waits for."),
-    "diff": ("diff", "Show what a build would change."),
-    "extract": ("extract", "Write rows of a pack as files again."),
-    "gc": ("gc", "Delete shards that only old generations use."),
-    "help": ("help", "Show the help of a command."),
-    "info": ("info", "Show the contents of a pack."),
-    "inspect": ("inspect", "Show where a row is stored, and where it came from."),
-    "log": ("generations", "List the generations."),
-    "plan": ("plan", "Write a plan, whose parts other machines build."),
-    "presets": ("presets", "List the presets."),
-    "probe": ("probe", "Inspect a raw folder and propose a configuration."),
-    "pull": ("push", "Copy a pack from a store to a folder."),
-    "push": ("push", "Copy a pack to a store."),
-    "repair": ("repair", "Build damaged shards again."),
-    "report": ("report", "Write a page about a pack in one file."),
-    "rollback": ("generations", "Make an older generation current."),
-    "sheet": ("sheet", "Draw rows with their labels into a file."),
-    "show": ("show_row", "Draw a row in the terminal."),
-    "stage": ("stage", "Copy a pack to a local disk or into memory."),
-    "stats": ("stats", "Show mean, deviation, classes and their weights."),
-    "unpin": ("generations", "Let builds publish again after rollback --pin."),
-    "verify": ("verify", "Check every byte of a packed data set."),
-    "view": ("view", "Browse the rows of a pack in the browser."),
+GROUPS = {
+    "Pack": {
+        "probe": ("probe", "Inspect a raw folder and propose a configuration."),
+        "presets": ("presets", "List the presets."),
+        "build": ("build", "Pack a raw folder."),
+        "plan": ("plan", "Write a plan, whose parts other machines build."),
+        "build-part": ("build_part", "Build a part of a plan, on any machine."),
+        "commit": ("commit", "Publish the parts of a plan."),
+    },
+    "Look": {
+        "info": ("info", "Show the contents of a pack."),
+        "show": ("show_row", "Draw a row in the terminal."),
+        "sheet": ("sheet", "Draw rows with their labels into a file."),
+        "view": ("view", "Browse the rows of a pack in the browser."),
+        "report": ("report", "Write a page about a pack in one file."),
+        "stats": ("stats", "Show mean, deviation, classes and their weights."),
+        "inspect": ("inspect", "Show where a row is stored, and where it came from."),
+        "extract": ("extract", "Write rows of a pack as files again."),
+        "card": ("card", "Write the card of a data set."),
+    },
+    "Keep": {
+        "verify": ("verify", "Check every byte of a packed data set."),
+        "repair": ("repair", "Build damaged shards again."),
+        "diff": ("diff", "Show what a build would change."),
+        "log": ("generations", "List the generations."),
+        "rollback": ("generations", "Make an older generation current."),
+        "unpin": ("generations", "Let builds publish again after rollback --pin."),
+        "gc": ("gc", "Delete shards that only old generations use."),
+    },
+    "Move": {
+        "stage": ("stage", "Copy a pack to a local disk or into memory."),
+        "push": ("push", "Copy a pack to a store."),
+        "pull": ("push", "Copy a pack from a store to a folder."),
+    },
+    "Measure": {
+        "bench": ("bench", "Measure how fast a pack reads here, and recommend a loader."),
+        "diagnose": ("diagnose", "Run a training script, and report what it waits for."),
+    },
+    "Help": {
+        "help": ("help", "Show the help of a command."),
+        "completion": ("completion", "Print a script that completes commands in a shell."),
+    },
 }
 """The module and the short help of each command. `packer --help` and completion need no more."""
+COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}
 
 
 class LazyCommands(Mapping[str, click.Command]):
@@ -63,7 +77,7 @@ class LazyCommands(Mapping[str, click.Command]):
 
     def __getitem__(self, name: str) -> click.Command:
         module, short_help = COMMANDS[name]
-        command: click.Command = getattr(import_module(f"packer.cli.{module}"), f"{name}_command")
+        command: click.Command = getattr(import_module(f"packer.cli.{module}"), f"{name.replace('-', '_')}_command")
         command.short_help = short_help
         return command
 
@@ -82,8 +96,9 @@ class Commands(click.Group):
         self.commands = LazyCommands()  # type: ignore[assignment]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, short_help) for name, (_, short_help) in COMMANDS.items()])
+        for title, group in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, short_help) for name, (_, short_help) in group.items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         commands_found = [

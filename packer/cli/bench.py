@@ -14,19 +14,16 @@ from packer.cli.loading import loading
 from packer.cli.log import LOG
 from packer.cli.output import show
 from packer.cli.progress import shown
-from packer.cli.values import CropType, FolderType, NamesType, NumbersType, OutputFile
+from packer.cli.values import CropType, FolderType, NamesType, NumbersType
 from packer.config.options import OPTIONS
 from packer.errors import InputError, UsageError, counted
-from packer.publish.atomic import write_atomic
 from readers.contract.errors import NoPackError
 from readers.contract.manifest import Manifest
 
 if TYPE_CHECKING:
     from packer.bench.request import BenchRequest
     from packer.bench.run import FirstPass
-    from packer.bench.trial_plan import TrialPlan
 
-REPORTS = (".html", ".svg")
 BYTES_BEFORE = ". The bytes in each encoding are known before: packer build --dry-run RAW OUT"
 
 
@@ -55,14 +52,12 @@ BYTES_BEFORE = ". The bytes in each encoding are known before: packer build --dr
 @click.option("--seconds", type=click.FloatRange(1), default=30, show_default=True, help="Total time to measure.")
 @click.option("--target", type=click.FloatRange(0, min_open=True), help="Samples per second that the model needs.")
 @click.option("--encodings", is_flag=True, help="Compare encodings instead: bytes, and samples per second.")
-@click.option("--report", type=OutputFile(), help="Write a page (.html) or the plot (.svg).")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 def bench_command(
     out: Path,
     target: float | None,
     encodings: bool,
-    report: Path | None,
     as_json: bool,
     quiet: bool,
     **options: Any,
@@ -79,7 +74,7 @@ def bench_command(
     \b
     Example:
       packer bench out/
-      packer bench --batch 16 --seconds 60 --report bench.html out/
+      packer bench --batch 16 --seconds 60 out/
       packer bench --json out/ | jq .recommended
       packer bench --encodings --batch 16 --threads 4 out/
       packer bench --encodings --crop 512x512 native/
@@ -88,44 +83,35 @@ def bench_command(
         Manifest.load(out)
     except NoPackError as error:
         raise NoPackError(f"{error}{BYTES_BEFORE * encodings}") from error
-    if report is not None:
-        _check_report(report)
     with loading():
         from packer.bench.recommend import cheapest
         from packer.bench.request import BenchRequest
         from packer.bench.run import run_bench
         from packer.cli.bench_json import facts
-        from packer.cli.bench_page import html, svg
         from packer.cli.bench_text import skipped_lines, text
         from readers.machine import Machine
     request = BenchRequest(out, **options | {name: _flat(options[name]) for name in ("batches", "threads", "workers")})
     if encodings:
-        if target is not None or report is not None:
-            raise UsageError("--encodings: has neither --target nor --report; leave them out")
+        if target is not None:
+            raise UsageError("--encodings: has no --target; leave it out")
         _compare_encodings(request, as_json, quiet)
         return
 
-    def log_plan(first_pass: FirstPass, plan: TrialPlan) -> None:
+    def log(first_pass: FirstPass) -> None:
         if not quiet:
-            rate = f"{counted(first_pass.rows, 'row')} at {first_pass.rate:,.0f} samples/s"
-            settings, rounds = counted(len(plan.settings), "setting"), counted(plan.rounds, "round")
-            trials = f"{settings} in {rounds}, {plan.seconds:.2f} s each"
-            LOG.say("planned", f"first pass: {rate}; now {trials}")
+            LOG.say("planned", f"first pass: {counted(first_pass.rows, 'row')} at {first_pass.rate:,.0f} samples/s")
 
-    result = run_bench(request, Machine.look(), progress=shown(quiet), planned=log_plan)
+    result = run_bench(request, Machine.look(), progress=shown(quiet), after_first_pass=log)
     if not result.loaders:
         raise InputError(f"{out}: there was no loader to try", skipped_lines(result))
     best = cheapest(result.loaders, target)
     show(json.dumps(facts(result, best, target), indent=1) if as_json else text(result, best, target))
-    if report is not None:
-        write_atomic(report.absolute(), (svg if report.suffix == ".svg" else html)(result, best, target))
 
 
 def _compare_encodings(request: BenchRequest, as_json: bool, quiet: bool) -> None:
     """Read trial packs in each encoding."""
     with loading(workers=True):
-        from packer.bench.encodings import EncodingResult
-        from packer.bench.in_turns import loader_settings, read_in_turns
+        from packer.bench.encodings import EncodingResult, loader_settings, read_in_turns
         from packer.bench.loaders import TrialRunner
         from packer.cli.bench_encodings import encodings_json, encodings_text
         from packer.packs.trial_packs import trial_packs
@@ -140,14 +126,8 @@ def _compare_encodings(request: BenchRequest, as_json: bool, quiet: bool) -> Non
     for number, (way, trial, measured) in enumerate(zip((way for way, _ in packs), trials, rates, strict=True)):
         size = round(trial.bytes / trial.rows * whole.rows) if number else whole.bytes
         results.append(EncodingResult(way, trial.bytes / trial.rows, size, size <= memory, measured))
-    facts = request, trials[0].rows, settings, memory, results
-    show(json.dumps(encodings_json(*facts), indent=1) if as_json else encodings_text(*facts))
-
-
-def _check_report(report: Path) -> None:
-    """Refuse a report of another kind, before anything is measured."""
-    if report.suffix not in REPORTS:
-        raise UsageError(f"--report {report}: expected a name that ends with {' or '.join(REPORTS)}")
+    facts = encodings_json(request, trials[0].rows, settings, memory, results)
+    show(json.dumps(facts, indent=1) if as_json else encodings_text(request, facts, results))
 
 
 def _flat(lists: Iterable[Iterable[int]]) -> tuple[int, ...]:

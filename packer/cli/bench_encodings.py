@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from operator import truediv
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -21,39 +22,30 @@ if TYPE_CHECKING:
 HEAD = ("", "bytes a row", "whole pack", "in memory", "samples/s", "least", "most", "of as stored", "")
 
 
-def encodings_text(
-    request: BenchRequest, rows: int, settings: LoaderSettings, memory: int, results: Sequence[EncodingResult]
-) -> str:
+def encodings_text(request: BenchRequest, facts: dict[str, Any], results: Sequence[EncodingResult]) -> str:
     """Return everything to print."""
     best, why = best_encodings(results)
-    table = [HEAD, *(_line(result, results[0], result is best) for result in results)]
-    advice = f"Recommended: {best.words}: {why}."
+    table: list[Sequence[str]] = [HEAD]
+    for result, fact in zip(results, facts["encodings"], strict=True):
+        name = result.words + ", as stored" * (result is results[0])
+        fits = "fits" if result.fits else "does not fit"
+        rates = [f"{rate:,.0f}" for rate in fact["samples_per_second"].values()]
+        marks = f"{fact['of_as_stored']:.2f}", "recommended" if result is best else ""
+        table.append((name, f"{result.row_bytes:,.0f}", bytes_text(result.pack_bytes), fits, *rates, *marks))
+    rows, batch, threads = facts["pack"]["rows"], facts["loader"]["batch"], facts["loader"]["threads"]
     encode = " ".join(f"--encode {name}={each}" for name, each in best.encodings.items())
-    new = [] if best is results[0] else [f"    packer build --from {request.out} {encode} NEW"]
-    return "\n".join(
-        [
-            f"{request.out}: {counted(rows, 'row')} in trial packs, batches of {settings.batch} by "
-            f"{counted(settings.workers, 'thread')}, from memory, {counted(len(best.rates), 'round')}",
-            f"{bytes_text(memory)} of memory for a pack, next to a training",
-            "",
-            *text_table(table, left=(0, len(HEAD) - 1)),
-            "",
-            *wrap(advice, WIDTH),
-            *["", *new][: 2 * len(new)],
-        ]
-    )
-
-
-def _line(result: EncodingResult, stored: EncodingResult, is_best: bool) -> tuple[str, ...]:
-    return (
-        result.words + ", as stored" * (result is stored),
-        f"{result.row_bytes:,.0f}",
-        bytes_text(result.pack_bytes),
-        "fits" if result.fits else "does not fit",
-        *(f"{rate:,.0f}" for rate in (result.rate, min(result.rates), max(result.rates))),
-        f"{_ratio(result, stored):.2f}",
-        "recommended" if is_best else "",
-    )
+    lines = [
+        f"{request.out}: {counted(rows, 'row')} in trial packs, batches of {batch} by {counted(threads, 'thread')}, "
+        f"from memory, {counted(len(best.rates), 'round')}",
+        f"{bytes_text(facts['memory_for_packs'])} of memory for a pack, next to a training",
+        "",
+        *text_table(table, left=(0, len(HEAD) - 1)),
+        "",
+        *wrap(f"Recommended: {best.words}: {why}.", WIDTH),
+    ]
+    if best is not results[0]:
+        lines += ["", f"    packer build --from {request.out} {encode} NEW"]
+    return "\n".join(lines)
 
 
 def encodings_json(
@@ -72,14 +64,9 @@ def encodings_json(
                 "pack_bytes": result.pack_bytes,
                 "fits_memory": result.fits,
                 "samples_per_second": {"median": result.rate, "least": min(result.rates), "most": max(result.rates)},
-                "of_as_stored": _ratio(result, results[0]),
+                "of_as_stored": statistics.median(map(truediv, result.rates, results[0].rates)),
             }
             for result in results
         ],
         "recommended": {"fields": dict(best.encodings), "why": why},
     }
-
-
-def _ratio(result: EncodingResult, stored: EncodingResult) -> float:
-    """Return the median of the ratios in each round."""
-    return statistics.median(ours / theirs for ours, theirs in zip(result.rates, stored.rates, strict=True))

@@ -48,7 +48,7 @@ def facts(result: BenchResult, best: LoaderResult, target: float | None) -> dict
         "trials": [_loader(result, each) for each in result.loaders],
         "left_out": [
             {**_settings(each.settings), "why": each.reason, "needed": each.needed, "there": each.available}
-            for each in result.plan.skipped
+            for each in result.skipped
         ],
         "cheapest_by_batch": [_loader(result, each) for each in by_batch(result.loaders, target).values()],
         "target": None if target is None else {"samples_per_second": target, "met": best.rate >= target},

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from itertools import groupby
 from textwrap import wrap
 
-from packer.bench.recommend import NEAR, LoaderResult, by_batch, fast_from
+from packer.bench.recommend import LoaderResult, by_batch
 from packer.bench.run import BenchResult
 from packer.bench.settings import LOADER, SLOTS, STOCK, LoaderSettings
-from packer.bench.trial_plan import MEMORY, ROWS, SHARED, Skipped
+from packer.bench.workload import MEMORY, ROWS, SHARED, TIME, Skipped
 from packer.cli.text_table import text_table
 from packer.cli.values import bytes_text
 from packer.cli.version import kernels_text
@@ -57,8 +57,8 @@ def about(result: BenchResult) -> list[str]:
         kernels_text(),
         f"first pass, {_warmth(first_pass.cached)}: {counted(first_pass.rows, 'row')} at "
         f"{_rates(result, first_pass.rate)}",
-        f"then {'all' if result.workload.complete else 'only these'} rows from memory, {result.plan.seconds:.2f} s for "
-        f"each setting in {counted(len(result.copy_rates), 'round')}:",
+        f"then {'all' if result.workload.complete else 'only these'} rows from memory, {result.trial_seconds:.2f} s "
+        f"for each setting in {counted(len(result.copy_rates), 'round')}:",
     ]
 
 
@@ -87,25 +87,22 @@ def rows(result: BenchResult, best: LoaderResult, target: float | None) -> list[
     """Return the rows of the table: the copy loop, then every loader. The last column marks the cheapest ones."""
     cheap = by_batch(result.loaders, target).values()
     marks = {id(each): f"cheapest of {each.settings.batch}" for each in cheap} | {id(best): "recommended"}
-    copy_rates = *_spread(result.copy_rates), _megabytes(result, result.copy_rates)
-    table: list[tuple[str, ...]] = [("copy loop", "", str(result.machine.cores), "", *copy_rates, "1", "", "", "")]
+    copies = _spread(result, result.copy_rates)
+    table: list[tuple[str, ...]] = [("copy loop", "", str(result.machine.cores), "", *copies, "1", "", "", "")]
     for loader in result.loaders:
         settings = loader.settings
-        count = str(settings.workers)
-        table.append(
-            (
-                NAMES[settings.kind],
-                str(settings.batch),
-                *((count, "") if settings.kind == LOADER else ("", count)),
-                *_spread(loader.rates),
-                _megabytes(result, loader.rates),
-                f"{loader.ratio:.2f}",
-                f"{milliseconds(result, loader):.3g}",
-                bytes_text(result.workload.memory(settings)),
-                marks.get(id(loader), ""),
-            )
-        )
+        counts = (str(settings.workers), "") if settings.kind == LOADER else ("", str(settings.workers))
+        figures = f"{loader.ratio:.2f}", f"{milliseconds(result, loader):.3g}"
+        memory = bytes_text(result.workload.memory(settings))
+        name, rates = NAMES[settings.kind], _spread(result, loader.rates)
+        table.append((name, str(settings.batch), *counts, *rates, *figures, memory, marks.get(id(loader), "")))
     return table
+
+
+def _spread(result: BenchResult, rates: Sequence[float]) -> list[str]:
+    """Return the median rate, the least, the most, and the median in MB/s."""
+    middle = statistics.median(rates)
+    return [_number(each) for each in (middle, min(rates), max(rates), middle * result.workload.row_bytes / 1e6)]
 
 
 def milliseconds(result: BenchResult, loader: LoaderResult) -> float:
@@ -113,29 +110,20 @@ def milliseconds(result: BenchResult, loader: LoaderResult) -> float:
     return 1000 * result.workload.batch_rows(loader.settings) / loader.rate
 
 
-def _spread(rates: Sequence[float]) -> tuple[str, str, str]:
-    return _number(statistics.median(rates)), _number(min(rates)), _number(max(rates))
-
-
-def _megabytes(result: BenchResult, rates: Sequence[float]) -> str:
-    return _number(statistics.median(rates) * result.workload.row_bytes / 1e6)
-
-
 def reason(result: BenchResult, best: LoaderResult, target: float | None) -> str:
     """Describe the recommended loader and the reason."""
     fastest = max(result.loaders, key=lambda loader: loader.rate)
-    because = "nothing is faster" if len(result.loaders) > 1 else "nothing else was tried"
     if target is not None and best.rate >= target:
-        because = f"it is the cheapest that delivers {_number(target)} samples/s"
-    elif best is not fastest:
-        because = f"the best, {_words(fastest.settings)} at {_number(fastest.rate)}, is not faster by more than "
-        noise = fast_from(result.loaders) < NEAR * fastest.rate
-        because += f"its own rounds differ (lower quartile {_number(fastest.low)})" if noise else "5 %"
-        because += ", and this is the cheapest of which that is true"
+        why = f"it is the cheapest that delivers {_number(target)} samples/s"
+    elif best is fastest:
+        why = "nothing is faster" if len(result.loaders) > 1 else "nothing else was tried"
+    else:
+        why = f"the best, {_words(fastest.settings)} at {_number(fastest.rate)}, is not faster by more than 5 % or by "
+        why += "more than its own rounds differ, and this is the cheapest of which that is true"
     spread = f"{_number(min(best.rates))} to {_number(max(best.rates))} in {counted(len(best.rates), 'round')}"
     rate = f"{_rates(result, best.rate)} ({spread}), {100 * best.ratio:.0f} % of the copy loop's rate"
     step = f"A training step that takes longer than {milliseconds(result, best):.2g} ms will not wait for data."
-    return f"{_words(best.settings)}: {rate}; {because}. {step}"
+    return f"{_words(best.settings)}: {rate}; {why}. {step}"
 
 
 def _words(settings: LoaderSettings) -> str:
@@ -179,28 +167,21 @@ def skipped_lines(result: BenchResult) -> list[str]:
         return skipped.reason, skipped.settings.kind, skipped.settings.batch
 
     lines = []
-    for (_, kind, batch), group in groupby(sorted(result.plan.skipped, key=group_of), group_of):
+    for (why, kind, batch), group in groupby(sorted(result.skipped, key=group_of), group_of):
         skipped = list(group)
         counts = ", ".join(str(each.settings.workers) for each in skipped)
+        most = max(skipped, key=lambda each: each.needed)
+        needed, available = bytes_text(most.needed), bytes_text(most.available)
+        reasons = {
+            SHARED: f"needs up to {needed} of /dev/shm, which has {available}; give a container more with "
+            f"--shm-size={-(-int(most.needed) // GIB)}g",
+            MEMORY: f"needs up to {needed} of memory; half of the free memory is {available}",
+            ROWS: f"the first pass read only {most.available:.0f} rows; use more --seconds",
+            TIME: "there was no time for it; use more --seconds",
+        }
         unit = "threads" if kind == LOADER else "workers"
-        lines.append(f"{NAMES[kind]}, batches of {batch}, {unit} {counts}: {_skip_reason(skipped)}")
+        lines.append(f"{NAMES[kind]}, batches of {batch}, {unit} {counts}: {reasons[why]}")
     return lines
-
-
-def _skip_reason(skipped: Sequence[Skipped]) -> str:
-    most = max(skipped, key=lambda each: each.needed)
-    if most.reason == SHARED:
-        return (
-            f"needs up to {bytes_text(most.needed)} of /dev/shm, which has {bytes_text(most.available)}; "
-            f"give a container more with --shm-size={-(-int(most.needed) // GIB)}g"
-        )
-    if most.reason == MEMORY:
-        return (
-            f"needs up to {bytes_text(most.needed)} of memory; half of the free memory is {bytes_text(most.available)}"
-        )
-    if most.reason == ROWS:
-        return f"the first pass read only {most.available:.0f} rows; use more --seconds"
-    return "there was no time for it; use more --seconds"
 
 
 def code(result: BenchResult, settings: LoaderSettings) -> list[str]:
@@ -208,28 +189,24 @@ def code(result: BenchResult, settings: LoaderSettings) -> list[str]:
     dataset, crop = result.dataset, result.request.crop
     name = dataset.split if dataset.split in ("train", "val", "test") else "dataset"
     out, split = (json.dumps(str(value), ensure_ascii=False) for value in (result.request.out, dataset.split))
-    opened = f"{out}, split={split}"
+    opened, imports = f"{out}, split={split}", ["open_dataset"]
     if dataset.label is not None and dataset.label != dataset.manifest.field(LABEL).form:
         opened += f', label="{dataset.label}"'
     if result.request.fields:
         opened += f", fields={result.request.fields!r}"
+    options = f"batch_size={settings.batch}, shuffle=True"
     if settings.kind == LOADER:
-        window = f", crop={crop}" if crop else ""
-        options = f"batch_size={settings.batch}, shuffle=True, threads={settings.workers}, ahead={settings.ahead}"
-        return [
-            "from readers import open_dataset",
-            "",
-            f"{name} = open_dataset({opened})",
-            f"loader = {name}.loader({options}{window})",
-        ]
-    options = f"batch_size={settings.batch}, shuffle=True, num_workers={settings.workers}"
-    options += ", persistent_workers=True" * bool(settings.workers)
-    opened += f", transform=RandomCrop({crop})" if crop else ""
-    imports = ["RandomCrop"] * bool(crop) + ["SlotDataLoader"] * (settings.kind == SLOTS) + ["open_dataset"]
+        options += f", threads={settings.workers}, ahead={settings.ahead}" + (f", crop={crop}" if crop else "")
+        made = f"{name}.loader({options})"
+    else:
+        options += f", num_workers={settings.workers}" + ", persistent_workers=True" * bool(settings.workers)
+        opened += f", transform=RandomCrop({crop})" if crop else ""
+        imports += ["RandomCrop"] * bool(crop) + [SLOTS] * (settings.kind == SLOTS)
+        made = f"{settings.kind}({name}, {options})"
     return [
-        *(["from torch.utils.data import DataLoader"] if settings.kind == STOCK else []),
-        f"from readers import {', '.join(imports)}",
+        *["from torch.utils.data import DataLoader"] * (settings.kind == STOCK),
+        f"from readers import {', '.join(sorted(imports))}",
         "",
         f"{name} = open_dataset({opened})",
-        f"loader = {settings.kind}({name}, {options})",
+        f"loader = {made}",
     ]

@@ -8,32 +8,40 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from packer.cli.configured import SETTINGS
+from packer.cli.configured import SETTINGS, ConfiguredCommand
 from packer.cli.loading import loading
 from packer.cli.log import LOG, publishing
 from packer.cli.output import show
-from packer.cli.part import BuildCommand, refuse_without_plan
 from packer.cli.progress import shown
+from packer.errors import UsageError
 
 if TYPE_CHECKING:
     from packer.building import Summary
     from packer.config.config import Settings
     from packer.plan.plan import Plan
 
+PART_OPTIONS = ("--plan", "--part", "--raw", "--allow-functions")
+
+
+class BuildCommand(ConfiguredCommand):
+    """A command that once built parts of a plan, too."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except click.NoSuchOption as error:
+            if error.option_name in PART_OPTIONS:
+                raise UsageError(
+                    f"{error.option_name}: is an option of packer build-part, for a plan of packer plan"
+                ) from None
+            raise
+
 
 @click.command("build", cls=BuildCommand)
-@click.option("--plan", metavar="PLAN", help="Build a part of this plan, which packer plan wrote, into OUT.")
-@click.option("--part", metavar="I/N", help="With --plan: the part to build, from 1/N to N/N.")
-@click.option("--raw", "raw_here", metavar="PATH", help="With --plan: where RAW is on this machine, if elsewhere.")
-@click.option(
-    "--allow-functions",
-    "modules",
-    metavar="MODULE",
-    multiple=True,
-    help="With --plan: functions of this module may give the rows. Repeatable.",
-)
 @click.pass_context
-def build_command(ctx: click.Context, /, **options: Any) -> None:
+def build_command(ctx: click.Context, /, **_: Any) -> None:
     """Decode, resize and encode the pairs of RAW once, and pack them into OUT.
 
     \b
@@ -48,7 +56,6 @@ def build_command(ctx: click.Context, /, **options: Any) -> None:
       packer build --from out/ --size 256x256 --only val --format arrow small/
       packer build --from cells.h5 --image images --label labels --classes 2 out/
       packer build --dry-run raw/ out/
-      packer build --plan plan/ --part 3/16 out/
 
     \b
     Layouts that need no options (describe any other layout with --image and --label):
@@ -58,7 +65,6 @@ def build_command(ctx: click.Context, /, **options: Any) -> None:
 
     Options can also be set as environment variables: PACKER_WORKERS=8 is --workers 8.
     """
-    refuse_without_plan(options)
     with loading(workers=True):
         from packer.building import build_from
         from packer.cli.build_text import plan_notes, size_notes, summary_json, summary_text

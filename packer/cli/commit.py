@@ -53,7 +53,7 @@ def commit_command(
     Example:
       packer commit --plan plan/ out/
       for part in $(packer commit --plan plan/ --missing out/); do
-        packer build --plan plan/ --part $part out/
+        packer build-part --plan plan/ --part $part out/
       done
     """
     with loading():

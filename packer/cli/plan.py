@@ -33,8 +33,8 @@ def plan_command(ctx: click.Context, /, **options: Any) -> None:
     \b
     Example:
       packer plan --size 512x512 raw/ plan/
-      packer build --plan plan/ --part 1/2 out/
-      packer build --plan plan/ --part 2/2 out/
+      packer build-part --plan plan/ --part 1/2 out/
+      packer build-part --plan plan/ --part 2/2 out/
       packer commit --plan plan/ out/
     """
     with loading(workers=True):

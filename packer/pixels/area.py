@@ -24,8 +24,6 @@ from readers.contract.kernels import kernel
 KERNEL = kernel("packer.pixels.area_kernel")
 RULE = "area mean 1"
 """The name of this definition in recipes, so that shards of another one are not reused. No library is part of it."""
-FLOAT_RULE = "area mean of floats 1"
-"""The name of the definition for floating-point numbers."""
 MOST = 1 << 22
 """The longest side that the kernel takes."""
 MOST_LINES = (1 << 16) - 1

@@ -21,7 +21,7 @@ from readers.contract.manifest import ALL
 def count_labels(rows: RowSearch, label: ClassesField, out: Path, pool: Pool) -> Mapping[str, ClassPixels]:
     """Return the pixels of each label by class, by the path of its file. Nothing if the splits are not drawn by them.
 
-    The pairs are found without splits for it. Whatever is wrong with them is said when they are found again.
+    The pairs are found without splits for it. Problems of the pairs are reported when they are found again.
     """
     rules = rows.pairing
     if not rules.has_label or rows.given is not None or rows.annotations is not None:

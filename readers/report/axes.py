@@ -22,8 +22,6 @@ class Axis:
     ticks: Sequence[float] = ()
     most: float | None = None
     least: float | None = None
-    doubling: bool = False
-    """A logarithmic axis: for 1, 2, 4, 8."""
 
 
 @dataclass(frozen=True)
@@ -42,17 +40,16 @@ class Frame:
     @classmethod
     def around(cls, x: Axis, y: Axis, positions: Sequence[float], heights: Sequence[float]) -> Frame:
         """Return the smallest frame with all of these. Heights begin at zero, because other charts mislead."""
-        positions = [at for at in (*positions, *x.ticks) if math.isfinite(at) and (at > 0 or not x.doubling)] or [1.0]
+        positions = [at for at in (*positions, *x.ticks) if math.isfinite(at)] or [1.0]
         first, last = min(positions), max(positions)
         first, last = min(first, first if x.least is None else x.least), max(last, last if x.most is None else x.most)
         top = max([high for high in (*heights, y.most or 0.0) if math.isfinite(high)], default=0.0)
         y_ticks = y.ticks or round_ticks(0.0, top if top > 0 else 1.0, beyond=True)
-        x_ticks = x.ticks or (_doublings(first, last) if x.doubling else round_ticks(first, last, 8))
+        x_ticks = x.ticks or round_ticks(first, last, 8)
         return cls(x, y, first, last, max(top, *y_ticks), x_ticks, y_ticks, bool(heights))
 
     def across(self, value: float) -> float:
-        first, last = (math.log2(edge) if self.x.doubling else edge for edge in (self.first, self.last))
-        part = ((math.log2(value) if self.x.doubling else value) - first) / (last - first) if last > first else 0.5
+        part = (value - self.first) / (self.last - self.first) if self.last > self.first else 0.5
         return LEFT + part * (WIDTH - LEFT - RIGHT)
 
     def up(self, value: float) -> float:
@@ -69,12 +66,6 @@ def round_ticks(first: float, last: float, most: int = 6, beyond: bool = False) 
     step = next(size * times for times in (1, 2, 5, 10) if size * times >= least * (1 - 1e-9))
     end = math.ceil(last / step - 1e-9) if beyond else math.floor(last / step + 1e-9)
     return [number * step for number in range(math.ceil(first / step - 1e-9), end + 1)]
-
-
-def _doublings(first: float, last: float) -> list[float]:
-    """Return at most about 8 powers of two between two numbers; the first number if there is no power between them."""
-    powers = range(math.ceil(math.log2(first)), math.floor(math.log2(last)) + 1)
-    return [2.0**power for power in powers[:: max(1, len(powers) // 8)]] or [first]
 
 
 def grid(frame: Frame) -> Iterator[str]:

@@ -15,7 +15,6 @@ TITLE, KEY, LETTER = 38, 22, 6.6
 MARKED = 60
 """A line of more points has no marks."""
 COLOURS = ("#2f74d0", "#e07b1f", "#2a9d74", "#c8456b", "#8a6bd1", "#a08a2e", "#3aa5b8")
-REFERENCE = "#8792a0"
 STYLE = """
 .chart{font:12px system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;fill:#5b6673}
 .chart .ground{fill:#fff}.chart .title{font-size:15px;font-weight:600;fill:#1c2530}.chart .name{fill:#333d49}
@@ -33,18 +32,13 @@ class Series:
 
     name: str
     points: Sequence[ChartPoint]
-    whiskers: Sequence[ChartPoint] = ()
-    """The smallest and the largest value of each point, if known."""
-    dashed: bool = False
-    """A line without marks: a reference for the others."""
 
 
 def line_chart(title: str, x: Axis, y: Axis, series: Sequence[Series]) -> str:
     """Return a chart of lines. If a line has few points, each has a mark that shows its numbers under the mouse."""
-    highest = [high for line in series for _, high in (*line.points, *line.whiskers)]
-    frame = Frame.around(x, y, [at for line in series for at, _ in line.points], highest)
-    drawn = [draw(frame, *coloured) for draw in (_whiskers, _line) for coloured in _coloured(series)]
-    return _chart(title, frame, series, drawn)
+    positions, heights = ([point[axis] for line in series for point in line.points] for axis in (0, 1))
+    frame = Frame.around(x, y, positions, heights)
+    return _chart(title, frame, series, [_line(frame, *coloured) for coloured in _coloured(series)])
 
 
 def stacked_chart(title: str, x: Axis, y: Axis, series: Sequence[Series]) -> str:
@@ -87,24 +81,13 @@ def _line(frame: Frame, line: Series, colour: str) -> str:
         for index, point in enumerate(points)
         if point
     )
-    dashes = ' stroke-dasharray="6 4"' if line.dashed else ""
-    parts = [f'<path fill="none" stroke="{colour}" stroke-width="2" stroke-linejoin="round"{dashes} d="{path}"/>']
+    parts = [f'<path fill="none" stroke="{colour}" stroke-width="2" stroke-linejoin="round" d="{path}"/>']
     for point, (at, high) in zip(points, line.points, strict=True):
-        if point and len(points) <= MARKED and not line.dashed:
+        if point and len(points) <= MARKED:
             tip = _tip(f"{line.name}: {high:,.6g} at {at:,.6g}")
             mark = f'<circle class="mark" cx="{point[0]:.1f}" cy="{point[1]:.1f}" r="4" fill="{colour}">{tip}</circle>'
             parts.append(mark)
     return "".join(parts)
-
-
-def _whiskers(frame: Frame, line: Series, colour: str) -> str:
-    """Return the whiskers of a line, which are drawn below all lines."""
-    ends = "".join(
-        f"M{frame.across(at):.1f} {frame.up(low):.1f}V{frame.up(high):.1f}"
-        for (at, _), (low, high) in zip(line.points, line.whiskers, strict=False)
-        if math.isfinite(low) and math.isfinite(high)
-    )
-    return f'<path stroke="{colour}" stroke-width="4" stroke-linecap="round" opacity=".3" d="{ends}"/>' if ends else ""
 
 
 def _edges(positions: Sequence[float]) -> list[float]:
@@ -143,17 +126,14 @@ def _names(names: Sequence[str]) -> Iterator[tuple[int, float]]:
 
 def _key(line: int, left: float, part: Series, colour: str) -> str:
     height = TITLE + KEY * line + 8
-    dashes = ' stroke-dasharray="6 4"' if part.dashed else ""
     return (
-        f'<line x1="{left:.0f}" x2="{left + 18:.0f}" y1="{height}" y2="{height}" stroke="{colour}" stroke-width="4"'
-        f'{dashes}/><text class="name" x="{left + 25:.0f}" y="{height}" dy=".33em">{escape(part.name)}</text>'
+        f'<line x1="{left:.0f}" x2="{left + 18:.0f}" y1="{height}" y2="{height}" stroke="{colour}" stroke-width="4"/>'
+        f'<text class="name" x="{left + 25:.0f}" y="{height}" dy=".33em">{escape(part.name)}</text>'
     )
 
 
 def _coloured(series: Sequence[Series]) -> Iterator[tuple[Series, str]]:
-    colours = cycle(COLOURS)
-    for part in series:
-        yield part, REFERENCE if part.dashed else next(colours)
+    return zip(series, cycle(COLOURS), strict=False)
 
 
 def _tip(text: str) -> str:

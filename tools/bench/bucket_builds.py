@@ -9,28 +9,42 @@ by as many threads as cores.
 
 from __future__ import annotations
 
+import ctypes
 import mmap
+import os
+import resource
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
 import numpy as np
 from drills.s3_server import BUCKET, started
-from program import REPO, parser
+from program import parser
 from scenes.noise import make_blocks
 from tables import aligned
 
-from bench.checkout_builds import CLASSES, Checkout, Cost, build, run, wait_for_orphans
 from readers.contract.manifest import SHARDS, STORAGES
 from readers.machine import usable_cores
 from readers.stores.open_store import open_store
 
-SIDE = 512
-HERE = Checkout("now", REPO)
+SIDE, CLASSES = 512, 12
+PR_SET_CHILD_SUBREAPER = 36
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds, and the CPU seconds of all processes."""
+
+    seconds: float
+    cpu: float
 
 
 def main() -> None:
@@ -40,7 +54,8 @@ def main() -> None:
     options.add_argument("--format", choices=STORAGES, default="npy")
     options.add_argument("--keep", type=Path, metavar="FOLDER", help="make the data there and keep it for the next run")
     chosen = options.parse_args()
-    wait_for_orphans()
+    # This process becomes the parent of processes that a build leaves behind, so that `build` waits for them.
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
     with tempfile.TemporaryDirectory() as temporary:
         root = (chosen.keep or Path(temporary)).resolve()
         raw, out = root / f"raw-{chosen.pairs}", Path(temporary).resolve() / "out"
@@ -54,12 +69,31 @@ def main() -> None:
                 shutil.rmtree(out, ignore_errors=True)
                 targets = {"folder": str(out), "bucket": url}
                 for name in sorted(targets, reverse=bool(number % 2)):
-                    found[name].append(run(HERE, build(raw, targets[name], *options_of)))
+                    found[name].append(build(raw, targets[name], *options_of))
                 found["plain PUTs"].append(put_all(out, f"{url}-plain"))
                 for prefix in (url, f"{url}-plain"):  # the server has them in memory
                     store = open_store(prefix)
                     store.delete([entry.name for entry in store.list("")])
     print(*aligned(list(table(found))), sep="\n")
+
+
+def build(raw: Path, out: str, *options: str) -> Cost:
+    """Run a build to its end, and wait for all processes that it started."""
+    settings = ["--quiet", "--labels", "index", "--classes", str(CLASSES), *options]
+    command = [sys.executable, "-m", "packer", "build", *settings, str(raw), out]
+    before, started_at = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    ) as process:
+        process.wait()
+    seconds = time.perf_counter() - started_at
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    with suppress(ChildProcessError):
+        while True:
+            os.waitpid(-process.pid, 0)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return Cost(seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 
 
 def put_all(pack: Path, url: str) -> Cost:
@@ -73,7 +107,7 @@ def put_all(pack: Path, url: str) -> Cost:
     started_at, spent = time.perf_counter(), time.process_time()
     with ThreadPoolExecutor(usable_cores()) as threads:
         list(threads.map(put, paths))
-    return Cost(len(paths), time.perf_counter() - started_at, time.process_time() - spent)
+    return Cost(time.perf_counter() - started_at, time.process_time() - spent)
 
 
 def table(found: dict[str, list[Cost]]) -> Iterator[tuple[str, ...]]:

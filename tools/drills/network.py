@@ -273,7 +273,7 @@ def part(case: Case) -> str | None:
     plan, out = case.new("plan"), case.new("out")
     planned = case.net.run(1, "plan", "--quiet", *WORDS, raw, plan)
     wire.after(FAR, RAW_BYTES, case.outage)
-    built = case.net.run(0, "build", "--quiet", "--plan", plan, "--part", "1/1", out)
+    built = case.net.run(0, "build-part", "--quiet", "--plan", plan, "--part", "1/1", out)
     committed = case.net.run(1, "commit", "--quiet", "--plan", plan, out)
     fault = next(filter(None, (expected(ended, 0) for ended in (copied, planned, built, committed))), None)
     if fault or was_cut(wire):
@@ -286,7 +286,7 @@ def part_sent(case: Case) -> str | None:
     url, plan, wire = case.url(), case.new("plan"), case.net.wires[0]
     planned = case.net.run(1, "plan", "--quiet", *WORDS, case.raw(ROWS), plan)
     wire.after(NEAR, MIDDLE, case.outage)
-    built = case.net.run(0, "build", "--quiet", "--plan", plan, "--part", "1/1", url)
+    built = case.net.run(0, "build-part", "--quiet", "--plan", plan, "--part", "1/1", url)
     committed = case.net.run(1, "commit", "--quiet", "--plan", plan, url)
     fault = next(filter(None, (expected(ended, 0) for ended in (planned, built, committed))), None)
     return fault or was_cut(wire) or case.fault(ROWS, url)

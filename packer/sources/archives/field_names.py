@@ -8,17 +8,7 @@ from packer.errors import BadPair, first_of
 from packer.sources.container import Names
 
 IMAGES = (
-    "image",
-    "images",
-    "img",
-    "picture",
-    "photo",
-    "rgb",
-    "pixel_values",
-    "jpg",
-    "png",
-    "image/encoded",
-    "image_raw",
+    *("image", "images", "img", "picture", "photo", "rgb", "pixel_values", "jpg", "png", "image/encoded", "image_raw"),
 )
 LABELS = (
     *("label", "labels", "mask", "masks", "annotation", "annotations", "segmentation", "segmentation_mask", "seg"),

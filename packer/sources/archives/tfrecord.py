@@ -7,11 +7,12 @@ import struct
 from collections.abc import Iterator
 from typing import ClassVar
 
+from google_crc32c import value as crc32c
+
 from packer.decoding.file_types import kind_of
 from packer.errors import BadPair
 from packer.recipe.row_ref import RowRef
 from packer.sources.archives.archive import ArchiveSource
-from packer.sources.archives.crc32c import crc32c, masked
 from packer.sources.archives.field_names import image_and_label
 from packer.sources.archives.position import Position
 from packer.sources.archives.tf_example import Features, features_of, first_values
@@ -33,7 +34,7 @@ class TfRecordSource(ArchiveSource):
 
     @staticmethod
     def knows(head: bytes) -> bool:
-        return len(head) >= HEAD.size and masked(crc32c(head[:8])) == HEAD.unpack_from(head)[1]
+        return len(head) >= HEAD.size and masked_crc(head[:8]) == HEAD.unpack_from(head)[1]
 
     def samples(self, file: str) -> Iterator[RowRef]:
         stem, fields = re.sub(r"\.(tfrecords?|tfrec)", "", file), ("", "")
@@ -63,7 +64,7 @@ class TfRecordSource(ArchiveSource):
                 if len(head) < HEAD.size:
                     raise BadPair(f"ends within the head of a record at byte {at}; it was cut off")
                 size, checksum = HEAD.unpack(head)
-                if masked(crc32c(head[:8])) != checksum:
+                if masked_crc(head[:8]) != checksum:
                     raise BadPair(f"is damaged: the length of the record at byte {at} does not have its checksum")
                 if at + HEAD.size + size + TAIL.size > whole:
                     raise BadPair(f"ends at byte {whole}, within a record of {size} bytes at byte {at}; it was cut off")
@@ -78,7 +79,7 @@ class TfRecordSource(ArchiveSource):
             opened.seek(start)
             data = opened.read(size + TAIL.size)
             self.check_state(file, opened)
-        if len(data) != size + TAIL.size or masked(crc32c(data[:size])) != TAIL.unpack_from(data, size)[0]:
+        if len(data) != size + TAIL.size or masked_crc(data[:size]) != TAIL.unpack_from(data, size)[0]:
             raise BadPair(f"is damaged: the record at byte {start} does not have its checksum")
         features = features_of(memoryview(data)[:size])
         self._last = (file, start, features)
@@ -96,6 +97,12 @@ class TfRecordSource(ArchiveSource):
             raise BadPair(f"has {found} of --key {name} in the record at byte {start}")
         value = values[0]
         return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else str(value)
+
+
+def masked_crc(data: bytes) -> int:
+    """Return the CRC-32C as TFRecord stores it, so that the CRC of data that hold CRCs has no pattern."""
+    crc: int = crc32c(data)
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
 def _is_picture(values: list[bytes | int]) -> bool:

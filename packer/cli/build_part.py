@@ -1,4 +1,4 @@
-"""`packer build --plan`: a part of the shards of a plan."""
+"""`packer build-part`: a part of the shards of a plan."""
 
 from __future__ import annotations
 
@@ -8,50 +8,64 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from packer.cli.configured import ConfiguredCommand
 from packer.cli.loading import loading
 from packer.cli.log import LOG
 from packer.cli.output import STDOUT, show
 from packer.cli.progress import shown
 from packer.cli.values import FolderType, PackType, bytes_text
-from packer.config.options import LOG_FORMATS
+from packer.config.options import LOG_FORMATS, OPTIONS
 from packer.errors import UsageError, counted
 
 if TYPE_CHECKING:
     from packer.building.plan_parts import PartSummary
 
-PLAN = "--plan"
 
-
-class BuildCommand(ConfiguredCommand):
-    """With --plan it has no options of a build: those are in the plan."""
+class PartCommand(click.Command):
+    """The options of a build are in the plan, so this command has none of them."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        if not any(arg.partition("=")[0] == PLAN for arg in args):
-            return super().make_context(info_name, args, parent, **extra)
         try:
-            return part_command.make_context(info_name, args, parent, **extra)
+            return super().make_context(info_name, args, parent, **extra)
         except click.NoSuchOption as error:
-            if any(error.option_name in param.opts for param in self.params):
+            if error.option_name.removeprefix("--") in OPTIONS:
                 raise UsageError(f"{error.option_name}: the plan has it; make a new plan with packer plan") from None
             raise
 
 
-@click.command("build")
-@click.option(PLAN, type=FolderType("copy the plan to this machine"), required=True)
-@click.option("--part", required=True, metavar="I/N")
-@click.option("--raw", type=click.Path(path_type=Path))
+@click.command("build-part", cls=PartCommand)
+@click.option(
+    "--plan",
+    type=FolderType("copy the plan to this machine"),
+    required=True,
+    help="The folder that packer plan wrote.",
+)
+@click.option("--part", required=True, metavar="I/N", help="The part to build, from 1/N to N/N.")
+@click.option(
+    "--raw", type=click.Path(path_type=Path), help="Where RAW is on this machine, if not where packer plan read it."
+)
 @click.argument("out", type=PackType())
-@click.option("--scratch", type=click.Path(path_type=Path), envvar="PACKER_SCRATCH")
-@click.option("--workers", type=click.IntRange(1), envvar="PACKER_WORKERS")
-@click.option("--retry-bad", is_flag=True)
-@click.option("--allow-functions", "modules", multiple=True)
-@click.option("--json", "as_json", is_flag=True)
-@click.option("--quiet", is_flag=True, envvar="PACKER_QUIET")
-@click.option("--log-format", type=click.Choice(LOG_FORMATS), default=LOG_FORMATS[0], envvar="PACKER_LOG_FORMAT")
-def part_command(
+@click.option("--scratch", type=click.Path(path_type=Path), envvar="PACKER_SCRATCH", help=OPTIONS["scratch"].help)
+@click.option("--workers", type=click.IntRange(1), envvar="PACKER_WORKERS", help=OPTIONS["workers"].help)
+@click.option("--retry-bad", is_flag=True, help=OPTIONS["retry-bad"].help)
+@click.option(
+    "--allow-functions",
+    "modules",
+    metavar="MODULE",
+    multiple=True,
+    help="Functions of this module may give the rows. Repeatable.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+@click.option("--quiet", is_flag=True, envvar="PACKER_QUIET", help=OPTIONS["quiet"].help)
+@click.option(
+    "--log-format",
+    type=click.Choice(LOG_FORMATS),
+    default=LOG_FORMATS[0],
+    envvar="PACKER_LOG_FORMAT",
+    help=OPTIONS["log-format"].help,
+)
+def build_part_command(
     plan: Path,
     part: str,
     raw: Path | None,
@@ -64,7 +78,17 @@ def part_command(
     quiet: bool,
     log_format: str,
 ) -> None:
-    """Build a part of a plan. The help of packer build has these options."""
+    """Build a part of the shards of a plan into OUT: on any machine, in any order, any number of times.
+
+    packer commit publishes the pack when all parts were built. The options of the build are in the plan.
+
+    \b
+    Example:
+      packer plan --size 512x512 raw/ plan/
+      packer build-part --plan plan/ --part 1/2 out/
+      packer build-part --plan plan/ --part 2/2 out/
+      packer commit --plan plan/ out/
+    """
     with loading(workers=True):
         from packer.building.plan_parts import build_part
     LOG.form, STDOUT.json = log_format, as_json
@@ -82,13 +106,6 @@ def part_command(
     for split, key, reason in summary.rejects:
         LOG.say("bad pair", f"bad pair  {split}/{key}: {reason}", split=split, key=key, reason=reason)
     show(json.dumps(_json(summary), indent=1) if as_json else _text(summary, out))
-
-
-def refuse_without_plan(options: dict[str, Any]) -> None:
-    """Raise UsageError if options of a part were given for a whole build."""
-    for name, option in {"part": "--part", "raw_here": "--raw", "modules": "--allow-functions"}.items():
-        if options.get(name):
-            raise UsageError(f"{option}: belongs to --plan, the folder that packer plan wrote")
 
 
 def _json(summary: PartSummary) -> dict[str, Any]:
