@@ -49,7 +49,7 @@ def _first(pack: Pack, part: range, key: str, order: Callable[[str], Order]) -> 
 
 
 def _parts(pack: Pack, rows: range) -> list[range]:
-    """Return the parts of the pack that lie in these rows."""
+    """Return the parts of the pack that are within these rows."""
     counts = [part.rows for split in pack.manifest.splits for part in split.parts]
     edges = pairwise(accumulate(counts, initial=0))
     both = [range(max(start, rows.start), min(stop, rows.stop)) for start, stop in edges]

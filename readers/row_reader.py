@@ -24,7 +24,7 @@ Arrays = tuple[NDArray[Any], ...]
 
 
 class ShardRows(NamedTuple):
-    """The rows of a batch that lie in one shard."""
+    """The rows of a batch that are in one shard."""
 
     shard: Shard
     targets: list[int]

@@ -41,12 +41,12 @@ def spare_pixels(picture: Sequence[int] | NDArray[Any], window: Sides) -> NDArra
 
 
 def centered(spare: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return where a window in the middle begins. Of an odd number of spare pixels the last is cut, or padded."""
+    """Return where a window in the middle begins. The last of an odd number of spare pixels is cut, or padded."""
     return np.abs(spare) // 2 * np.sign(spare)
 
 
 def overlap(picture: Sequence[int], window: Sequence[int], starts: Sequence[int]) -> tuple[WindowIndex, WindowIndex]:
-    """Return the part of a picture that lies in a window, as an index of the picture and as an index of the window.
+    """Return the part of a picture inside a window, as an index of the picture and as an index of the window.
 
     The window begins at `starts`, one for each of the last axes, negative where it begins outside of the picture.
     """

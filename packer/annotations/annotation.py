@@ -57,7 +57,7 @@ class Annotation:
     instance: str | None = None
     """Annotations of one category and instance are one object. None: an object of its own."""
     is_crowd: bool = False
-    """True if it stands for many objects that nobody outlined one by one."""
+    """True if it stands for many objects without an outline of each."""
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ TOGETHER = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class CocoPolygon:
-    """A ring of points (x, y). pycocotools unites the rings of an object, also one that lies in another."""
+    """A ring of points (x, y). pycocotools unites the rings of an object, also a ring inside another ring."""
 
     points: NDArray[np.float64]
 
@@ -113,7 +113,7 @@ class _Edges:
         edge = np.repeat(np.arange(len(self.counts))[chosen], counts)
         nth = np.arange(len(edge)) - np.repeat(np.cumsum(counts) - counts, counts)
         column = self._column[edge] + nth
-        step = SCALE * column + 2  # the middle of the column lies between this step and the next
+        step = SCALE * column + 2  # the middle of the column is between this step and the next
         is_flat, height = self._is_flat[edge], self._height
         row = np.empty(len(edge), np.int64)
         for flat, rows in ((True, self._rows_of_flat), (False, self._rows_of_steep)):

@@ -68,7 +68,7 @@ def _clipped(paths: Sequence[Path], axis: int, sign: int, size: Size) -> list[Pa
 
 
 def _touches(path: Path, size: Size) -> int:
-    """Return how many points of a ring lie on the border. A hole with one of them is still a hole."""
+    """Return how many points of a ring are on the border. A hole with one of them is still a hole."""
     return sum(_is_on_border(point, size) for point in path)
 
 

@@ -26,7 +26,7 @@ Points = NDArray[np.float64]
 class EvenOddPolygon:
     """Rings (N, 2) of x and y; a ring inside of another is a hole. Pixel (0, 0) has its centre at 0.5, 0.5.
 
-    A centre exactly on the border is inside if the polygon lies below or to the left of it.
+    A centre exactly on the border is inside if the polygon is below it or to its left.
     """
 
     rings: tuple[Points, ...]

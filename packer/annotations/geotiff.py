@@ -1,4 +1,4 @@
-"""Read where the pixels of a GeoTIFF lie on the ground: a few tags of its first directory, and no pixel."""
+"""Read where the pixels of a GeoTIFF are on the ground: a few tags of its first directory, and no pixel."""
 
 from __future__ import annotations
 

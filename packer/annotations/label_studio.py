@@ -1,7 +1,7 @@
 """Label Studio: a JSON list of tasks, each with the annotations of a picture.
 
 A polygon is painted as pycocotools paints it in the COCO file that Label Studio exports. A brush and a bitmask have the
-pixels whose alpha is above 0. An ellipse, which no export paints, has the pixels whose centres lie in it. Of several
+pixels whose alpha is above 0. An ellipse, which no export paints, has the pixels with their centres in it. Of several
 annotations the newest that is not cancelled counts, and the objects of the others are counted as lost.
 """
 
@@ -49,7 +49,7 @@ _PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp", ".gif")
 
 @dataclass(frozen=True)
 class RotatedEllipse:
-    """The pixels whose centres lie in an ellipse."""
+    """The pixels with their centres in an ellipse."""
 
     x: float
     y: float
@@ -98,7 +98,7 @@ def is_task(value: object) -> bool:
 
 
 def picture_of(task: Mapping[str, Any]) -> str | None:
-    """Return the path of the picture of a task; None if nobody has annotated it, so that it has no label."""
+    """Return the path of the picture of a task; None for a task without annotations, which has no label."""
     return _path_of(task) if _counting(task) is not None else None
 
 
@@ -142,7 +142,7 @@ def _made(task: Mapping[str, Any]) -> Any:
 
 
 def _valid(task: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the annotations that nobody cancelled."""
+    """Return the annotations that were not cancelled."""
     made = _made(task)
     tables = [table for table in made if isinstance(table, dict)] if isinstance(made, list) else []
     return [table for table in tables if not table.get("was_cancelled") and not table.get("skipped")]

@@ -73,7 +73,7 @@ class PlainLine:
 
 @dataclass(frozen=True)
 class CodedBitmap:
-    """A PNG in base 64, usually compressed once more, whose first pixel lies at `origin`."""
+    """A PNG in base 64, usually compressed once more, whose first pixel is at `origin`."""
 
     text: str
     origin: tuple[int, int]

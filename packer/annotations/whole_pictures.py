@@ -47,7 +47,7 @@ def may_be_whole(file: BinaryIO) -> bool:
 
 
 def whole_pictures(file: BinaryIO, name: str) -> Iterator[WholePicture]:
-    """Yield the pictures of a file of this format. Tasks that nobody has annotated have no label and are left out."""
+    """Yield the pictures of a file of this format. Tasks without annotations have no label and are left out."""
     for start, raw in _images(file) if name == CVAT else _tasks(file):
         try:
             yield WholePicture(start, raw, read_whole(name, raw))

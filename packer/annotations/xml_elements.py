@@ -1,4 +1,4 @@
-"""Parse XML that somebody else wrote: without a document type, so without entities, and bounded in depth and number."""
+"""Parse XML from other programs: without a document type, so without entities, and bounded in depth and number."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def _is_plausible(numbers: NDArray[np.float64]) -> bool:
 
 
 def _fits(numbers: NDArray[np.float64]) -> bool:
-    """Check that the box of an outline, or the box, lies in the picture as far as Ultralytics wants it to."""
+    """Check that the box of an outline, or the box, is in the picture as far as Ultralytics wants it to."""
     box = numbers[1:]
     if len(numbers) != BOX:
         points = box.reshape(-1, 2)

@@ -11,7 +11,7 @@ from packer.errors import BadPair
 BOX = 5
 """The numbers of a line that has a box: class, centre, width and height."""
 TOLERANCE = 0.01
-"""The share of the size by which the box of an outline may lie outside. Ultralytics allows as much."""
+"""The share of the size by which the box of an outline may be outside. Ultralytics allows as much."""
 MOST_LINE = 16 << 20
 """The most bytes of a line."""
 

@@ -1,4 +1,4 @@
-"""Metrics of builds for Prometheus' textfile collector. The file is replaced by a rename: nobody reads half of it."""
+"""Metrics of builds for Prometheus' textfile collector. A rename replaces the file: no program reads half of it."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def show(text: str, err: bool = False, nl: bool = True) -> None:
 
 
 def show_drawn(lines: Iterable[str]) -> None:
-    """Print lines with colours. Their texts must be harmless: whoever draws them has escaped all names."""
+    """Print lines with colours. Their texts must be harmless: the code that draws them has escaped all names."""
     STDOUT.used = True
     click.echo("\n".join(lines), color=True)
 

@@ -13,7 +13,7 @@ from packer.config.values import meant_size, parse_size
 from readers.stores.open_store import url_of
 
 EVERY = 1 << 40
-"""More pairs than anybody has."""
+"""More pairs than any data set has."""
 
 
 _DEEP = re.compile("([1-9][0-9]{0,5})[x×]([1-9][0-9]{0,5})[x×]([1-9][0-9]{0,5})")

@@ -219,7 +219,7 @@ CLASSES = Kind("FILE|N|A-B|A,B", parse_classes, is_path=True)
 
 
 def path_text(path: str | os.PathLike[str]) -> str:
-    """Return a path as text; of a URL, with the slash that a `Path` of it has lost."""
+    """Return a path as text. A URL gets back the slash that its `Path` has lost."""
     return url_of(path) or os.fspath(path)
 
 

@@ -54,7 +54,7 @@ class Finding:
         }
 
     def text(self, most: int) -> str:
-        """Return a short text: of a long group only the first names."""
+        """Return a short text, with only the first names of a long group."""
         if self.kind == ABSENT_IN_SPLIT:
             return f"{self.classes[0]} in {self.splits[0]}"
         separator = " ~ " if self.kind == NEAR_LEAKAGE else " = "

@@ -17,7 +17,7 @@ _MOST_PREFIXES = 8
 
 
 class Orientation:
-    """Collects what the metadata of a file say. Of several blocks of one kind, the first with an orientation counts."""
+    """Collects what the metadata of a file say. The first block of a kind with an orientation counts."""
 
     def __init__(self) -> None:
         self.exif: int | None = None

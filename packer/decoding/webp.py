@@ -52,7 +52,7 @@ def decode(data: bytes, header: Header) -> FilePixels:
 
 
 def _chunks(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
-    """Yield each chunk as (type, length), with the file at its content. All chunks must lie within the file."""
+    """Yield each chunk as (type, length), with the file at its content. All chunks must be inside the file."""
     file_size = file.seek(0, 2)
     file.seek(4)
     (length,) = struct.unpack("<I", file.read(4))

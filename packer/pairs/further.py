@@ -137,7 +137,7 @@ def _is_left(path: str, keys: set[str], others: Sequence[Template]) -> bool:
 
 
 def _may_hold(template: Template, folder: str) -> bool:
-    """Return whether files of a template may lie in a folder."""
+    """Return whether a folder may have files of a template."""
     name = composed(folder)
     return any(name.startswith(start) or start.startswith(name) for start in template.folders)
 

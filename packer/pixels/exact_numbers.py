@@ -26,7 +26,7 @@ def check_gray(header: Header, hint: str) -> None:
 
 
 def opaque(stored: FilePixels) -> FilePixels:
-    """Refuse transparent pixels: nobody knows whether their number counts."""
+    """Refuse transparent pixels: the file does not say whether their number counts."""
     if stored.opacity is not None:
         raise BadPair("has transparent pixels, whose numbers may not count; save it without alpha")
     return stored

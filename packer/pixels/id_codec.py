@@ -46,7 +46,7 @@ class IdCodec:
             raise BadPair(f"has the type {header}; ids by the codec {self._codec} are in RGB with 8 bits")
 
     def read(self, data: Picture) -> NDArray[Any]:
-        """Return upright (H,W) ids. Of a palette with the codec index they are the indices."""
+        """Return upright (H,W) ids. With the codec index, the ids of a palette are its indices."""
         header = header_of(data, self._max_pixels)
         self.check(header)
         stored = opaque(read_stored(data, header))

@@ -35,7 +35,7 @@ def answered(call: Callable[[], T]) -> T:
 
 
 def created(store: Store, name: str, data: Data) -> bool:
-    """Create an object, and return whether it has these bytes. False: somebody else created it."""
+    """Create an object, and return whether it has these bytes. False: another process created it."""
     return _written(store, name, data, None, partial(store.create, name, data))
 
 
@@ -56,7 +56,7 @@ def _written(store: Store, name: str, data: Data, old: Version | None, write: Ca
             stored, version = store.read(name)
         except FileNotFoundError:
             if old is not None:
-                return False  # somebody deleted it
+                return False  # another process deleted it
             continue
         except StoreBusyError:
             if number == TRIES - 1 or time.monotonic() > until:

@@ -75,7 +75,7 @@ def make_current(out: Path | Store, manifest: Manifest, before: Current | None =
 def publish(out: Path | Store, manifest: Manifest, old: int | None = None, before: Current | None = None) -> None:
     """Make a generation the current one, whose shards and table are there, and record that `old` is not any more.
 
-    The current manifest must still be the one that was read as `before`, else BusyError is raised: somebody else has
+    The current manifest must still be the one that was read as `before`, else BusyError is raised: another process has
     published.
     """
     store, text = store_of(out), manifest.to_text()

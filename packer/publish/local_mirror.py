@@ -1,7 +1,7 @@
 """A shadow: a folder of this machine that looks like a pack in a store, so that what reads packs can read it.
 
-It has copies of the manifest, the table and those receipts that somebody needs. Other files of shards are as long as in
-the store and take no disk, because nobody reads them.
+It has copies of the manifest, the table and the receipts that the build needs. Other files of shards are as long as in
+the store and take no disk, because no process reads them.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def exclusive(store: Store, may_lock: bool = False) -> Iterator[Store]:
 
 
 class LockedStore:
-    """A store whose conditions are checked by reading: right only while nobody else writes."""
+    """A store whose conditions are checked by reading: right only while no other process writes."""
 
     def __init__(self, store: Store, check: Callable[[], None]) -> None:
         self.url, self._store, self._check = store.url, store, check

@@ -23,7 +23,7 @@ from readers.contract.tiles import Size
 Heads: TypeAlias = "tuple[Header, ...] | str"
 """The header of each field that a row has, all of one upright size, or the reason why the row is bad."""
 FieldData: TypeAlias = "bytes | NDArray[Any]"
-"""The bytes of a file, or the pixels of an array that nobody else will change."""
+"""The bytes of a file, or the pixels of an array that no other code will change."""
 UNKNOWN = -1
 """The first number of a state that proves nothing: the row may have changed."""
 NO_AXIS = "--axis {}: is for NIfTI volumes; the slices of a TIFF are its pages"

@@ -15,7 +15,7 @@ BINS = 20
 MOST_EXTREME = 4
 """So many rows are kept at the end of each scale."""
 MOST_TOGETHER = 256
-"""With more classes, no table shows which occur together: nobody could read it."""
+"""With more classes, no table shows which occur together: it would be too large to read."""
 
 
 @dataclass

@@ -97,7 +97,7 @@ class LabelCounts:
     palette: dict[int, int] = field(default_factory=dict)
     """The colour code of each index of a palette, whether it is used or not."""
     size: Size | None = None
-    """The height and width of the label; of the image, if there is no label."""
+    """The height and width of the label, or of the image if there is no label."""
     look: str | None = None
     bad: str | None = None
     heads: tuple[Header, ...] = ()
@@ -119,7 +119,7 @@ class LabelCounts:
 
 
 def inspect_pair(request: InspectRequest, source: Source) -> LabelCounts:
-    """Decode a pair as a shard will, and count its pixels. Of a volume it is the middle slice."""
+    """Decode a pair as a shard will, or the middle slice of a pair of volumes, and count its pixels."""
     parts = request.ref.parts
     loaded, counts = source.load(request.ref), LabelCounts()
     if loaded.bad is not None:

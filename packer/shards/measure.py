@@ -21,7 +21,7 @@ from readers.contract.fields import Field, Sides
 
 
 class MeasuredRow(NamedTuple):
-    """The bytes of a row: of each field of the shard, raw and as its recipe stores it, and by each of the other rules.
+    """The bytes of a row, for each field of the shard, raw and as its recipe stores it, and by each of the other rules.
 
     Those by a rule are 0 if the row has no such field, or cannot be stored so. `bad` is why the row cannot be packed.
     """

@@ -1,4 +1,4 @@
-"""Row counts: of each row of a shard the pixels of each class, the ignored pixels, and the brightness.
+"""Row counts: for each row of a shard the pixels of each class, the ignored pixels, and the brightness.
 
 They are in OUT/stamps, one file per shard: arrays by class, so that a filter by class reads a part of them. Whoever
 shows a pack finds rows by them without reading a pixel. They are not part of the pack: `packs/count_rows` counts again.

@@ -65,7 +65,7 @@ class Row:
     note: str = ""
     """A fact about the row, if it is good and its source has noticed one."""
     counts: Mapping[str, int] | None = None
-    """Numbers of a good row that are summed. Of the tiles of a picture only the first one has those of the source."""
+    """Numbers of a good row that are summed. Only the first tile of a picture has those of the source."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class RowMaker:
     def _build(
         self, target: RowTarget, fields: Sequence[Lines], names: Sequence[str], scratch: Scratch
     ) -> list[giant_rows.StoredInFile]:
-        """Store each field of a row in a file of its own. Of a bad row no file is left."""
+        """Store each field of a row in a file of its own. A bad row leaves no file."""
         paths = [scratch.path(f"{target.index}-{rule.name}") for rule in self._rules]
         steps = zip(self._rules, self._kinds, fields, names, paths, strict=True)
         try:

@@ -64,7 +64,7 @@ def moved(text: str, old: str, new: Path) -> str:
 def check_portable(text: str, modules: Collection[str] | None = None) -> None:
     """Refuse the text of a source that would unpickle something, or call functions of other modules than these.
 
-    None allows every module: whoever asked has shown that the plan is the one it means.
+    None allows every module: the caller has shown that this is the plan it means.
     """
     facts = json.loads(text)
     if FUNCTIONS not in facts:

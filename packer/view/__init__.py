@@ -2,5 +2,5 @@
 
 `RowIndex` merges the counts of all rows into one mapped file, and `FindRows` answers a `Query` with row numbers.
 `Layers` turns rows into what a browser draws: thumbnails, pictures, and labels as numbers that it colours by a palette.
-`app` gives them addresses, `Guard` refuses whoever is not the page, and `serve` runs it all.
+`app` gives them addresses, `Guard` refuses requests that are not from the page, and `serve` runs it all.
 """

@@ -30,7 +30,7 @@ TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".s
 
 
 def make_app(viewed: Viewed, hosts: Iterable[str], token: str) -> ASGIApp:
-    """Return the server of a page, which answers to whoever knows the token, under these names or under any."""
+    """Return the server of a page, which answers requests with the token, under these names or under any."""
     pages = ViewPages(viewed)
     routes = [Route(path, _answer(static)) for path, static in _static().items()]
     routes += [

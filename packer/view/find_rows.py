@@ -160,7 +160,7 @@ class FindRows:
         return np.array(matching, np.int64)
 
     def _sorted(self, rows: NDArray[np.int64], query: Query) -> NDArray[np.int64]:
-        """Rows lie in the order of their keys. Those without a number come last."""
+        """Sort rows by their numbers, or by their keys. Rows without a number come last."""
         numbers = self.numbers(query)
         if numbers is None:
             return rows[::-1] if query.descending else rows

@@ -1,4 +1,4 @@
-"""Serve the page about a pack until somebody presses Ctrl-C."""
+"""Serve the page about a pack until the user presses Ctrl-C."""
 
 from __future__ import annotations
 

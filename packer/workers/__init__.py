@@ -15,7 +15,7 @@ workers exchange JSON (messages.py). A worker gets the text of the source before
 records in shared memory which pair it works on (heartbeat.py). The supervisor sees a worker exit, kills one whose pair
 takes longer than `--task-timeout`, and replaces both. A worker that is alive when the server ends goes on, and the next
 one starts another server. A worker that runs out of memory exits at its pair and is handled like a crash. A worker that
-gives no sign of life for 300 s, for example because somebody stopped it, is replaced, too.
+gives no sign of life for 300 s, for example because a signal stopped it, is replaced, too.
 
 After a crash, all pairs of the shard are decoded in one thread, and decoding continues behind each pair at which a
 worker crashes. These pairs are then tried alone. A pair at which two workers crashed while they worked on nothing else

@@ -190,7 +190,7 @@ class MeasureJob:
 
 
 class OneTry(ShardJob):
-    """A shard for somebody who waits: a crash ends it, without another try."""
+    """A shard that a caller waits for: a crash ends it, without another try."""
 
     def crashed(self, indices: Sequence[int], cause: str) -> None:
         parts = " or ".join(filter(None, self._spec.pieces[indices[0] if indices else 0].ref.parts))

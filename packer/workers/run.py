@@ -41,7 +41,7 @@ def build_shards(specs: Sequence[ShardSpec], source: Source, out: Path, pool: Po
 
 
 def build_one(spec: ShardSpec, source: Source, out: Path, pool: Pool) -> Receipt:
-    """Build one shard for somebody who waits. Raises EngineError if a worker crashes at it, or takes too long."""
+    """Build one shard that a caller waits for. Raises EngineError if a worker crashes at it, or takes too long."""
     with closing(pool.run([OneTry(0, spec, source.to_text(), out)], 1)) as answers:
         return next(receipt for _, receipt in answers)
 

@@ -1,4 +1,4 @@
-"""Files of a pack: plain ones that lie within its folder, and their checksums."""
+"""Files of a pack: plain files inside its folder, and their checksums."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Hash(Protocol):
 def plain_file(root: Path, path: Path) -> Path:
     """Return the path if it is a plain file and no link leads out of `root`. Raise FileNotFoundError if it is missing.
 
-    A pack may come from anyone: a link must not make us read other files of this machine, and a pipe must not block.
+    A pack may come from a stranger: a link must not lead us to other files of this machine, and a pipe must not block.
     """
     try:
         if stat.S_ISREG(os.lstat(path).st_mode):

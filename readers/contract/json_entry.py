@@ -149,7 +149,7 @@ class Entry:
             self.problem(key, "is not known to this version")
 
     def _list(self, key: str, valid: Callable[[Any], bool], expected: str) -> tuple[Any, ...]:
-        """Take a list of valid values; of invalid ones the first is a problem, and the list is taken as empty."""
+        """Take a list of valid values. The first invalid value is noted as a problem, and the list becomes empty."""
         values = self._take(key, list, "a list", [])
         if all(map(valid, values)):
             return tuple(values)

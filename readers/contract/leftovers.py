@@ -10,7 +10,7 @@ from pathlib import Path
 from readers.contract.atomic import PARTIAL, machine
 
 MAX_AGE = 86_400
-"""Seconds after which unfinished files are removed, whoever writes them. A shard takes minutes."""
+"""Seconds after which unfinished files are removed, even if a process still writes them. A shard takes minutes."""
 
 
 def sweep(folder: Path, max_age: float = MAX_AGE) -> None:
@@ -34,7 +34,7 @@ def _age(private: Path) -> float:
     """Return the seconds since a file in this folder was written."""
     try:
         written = max(path.lstat().st_mtime for path in (private, *private.iterdir()))
-    except OSError:  # it is gone, or a folder of somebody else
+    except OSError:  # it is gone, or a folder of another user
         return 0
     return time.time() - written
 

@@ -1,7 +1,7 @@
-"""Open files that somebody else may have put there. The packer opens raw files, lists and tables in no other way.
+"""Open files that another user may have put there. The packer opens raw files, lists and tables in no other way.
 
-Since a folder was listed, a file may have become a pipe, which blocks whoever opens it, or a link to a device without
-an end. So the file is opened without blocking, and then the open file itself must be a regular one.
+Since a folder was listed, a file may have become a pipe, which blocks its reader, or a link to a device without an end.
+So the file is opened without blocking, and then the open file itself must be a regular one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`TileGrid`: the tiles that a row is stored in, and where they lie in it."""
+"""`TileGrid`: the tiles that a row is stored in, and where they are in the row."""
 
 from __future__ import annotations
 

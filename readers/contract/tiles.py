@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from readers.contract.errors import RequestError
 
 Size = tuple[int, ...]
-"""Height and width; of a volume depth, height and width."""
+"""Height and width, or depth, height and width of a volume."""
 Origin = tuple[int, int]
 """The top row and the left column."""
 

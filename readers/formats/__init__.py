@@ -1,6 +1,6 @@
 """A shard of each format as memory-mapped columns.
 
-One module for each format finds where the columns lie in the `contents` of its files, without the format's library,
+One module for each format finds where the columns are in the `contents` of its files, without the format's library,
 which trusts files.
 `column` describes a column as offsets in a file, `flat_columns` one whose rows differ in length because `row_sizes` do.
 `shard` checks columns against the pack, maps the files, or reads them where no map is possible, and copies rows, the

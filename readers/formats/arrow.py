@@ -50,7 +50,7 @@ def open_shard(stem: Path, facts: ShardFacts) -> Shard:
 
 
 def _batches(path: Path, data: Contents, facts: ShardFacts) -> list[Batch]:
-    """Return the record batches, whose buffers all lie within the file and have the expected number of values."""
+    """Return the record batches, whose buffers are all inside the file and have the expected number of values."""
     batches = read_batches(data, _columns(facts), facts.rows)
     rows = [batch.rows for batch in batches]
     if sum(rows) != facts.rows or not (any(field.flat for field in facts.fields) or _equal(rows)):

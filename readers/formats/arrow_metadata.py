@@ -98,7 +98,7 @@ class Batch(NamedTuple):
 def read_batches(data: Contents, columns: Sequence[ArrowColumn], most: int) -> list[Batch]:
     """Return the record batches of a file that has exactly these columns, at most `most` of them.
 
-    All buffers lie within the file and hold the values of their type. Anything else raises ValueError.
+    All buffers are inside the file and hold the values of their type. Anything else raises ValueError.
     """
     length, magic = _END.unpack(data[-_END.size :]) if len(data) >= _END.size else (0, b"")
     body = len(data) - _END.size - length
@@ -197,7 +197,7 @@ def _check_node(name: str, node: tuple[int, ...], expected: int) -> int:
 def _buffers(
     name: str, kind: ArrowType, values: int, buffers: Iterator[tuple[int, ...]], start: int, body_length: int
 ) -> list[Buffer]:
-    """Return the buffers of a type. They lie in the body and are long enough; there is no validity."""
+    """Return the buffers of a type. They are in the body and long enough, without validity."""
     if next(buffers)[1]:
         raise ValueError(f"the column {name!r} has a validity buffer, expected none")
     checked = []

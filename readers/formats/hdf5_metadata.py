@@ -34,7 +34,7 @@ _MOST_DIMENSIONS = 4
 
 
 class Dataset(NamedTuple):
-    """A data set: its numbers lie in one piece from `start` on, all within the file."""
+    """A data set: its numbers are in one piece from `start` on, inside the file."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]

@@ -51,7 +51,7 @@ def at_points(shard: Shard, field: Field, row: int, down: Lines, across: Lines) 
 
 
 def picture(shard: Shard, field: Field, row: int) -> NDArray[Any]:
-    """Return the picture of a row: copy from it, do not keep it. Of a volume in tiles no other slices are read."""
+    """Return the picture of a row: copy from it, do not keep it. Other slices of a volume in tiles are not read."""
     sides = shard.size(row)
     part = (*_middle(shard, row), *(slice(0, side) for side in sides[-2:]))
     return shard.window(field, row, part).reshape(*field.planes, *sides[-2:])
@@ -71,7 +71,7 @@ def reduced(shard: Shard, field: Field, row: int, most: tuple[int, ...]) -> NDAr
 
 
 def _middle(shard: Shard, row: int) -> tuple[slice, ...]:
-    """Return where the middle slice of a volume lies on its first side; nothing of a picture."""
+    """Return where the middle slice of a volume is on its first side; nothing for a picture."""
     return tuple(slice(side // 2, side // 2 + 1) for side in shard.size(row)[:-2])
 
 

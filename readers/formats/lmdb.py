@@ -2,7 +2,7 @@
 
 How LMDB is read: liblmdb is not used, for three reasons. It refuses to open one file twice in a process, as a train and
 a val view of the same shard would. Its environments must not be used after a fork. Each `get` costs microseconds and a
-transaction. A published file never changes, so its tree is simple: every value is a run of overflow pages, or lies in a
+transaction. A published file never changes, so its tree is simple: every value is a run of overflow pages, or is in a
 leaf. FORMAT.md draws the pages. test_formats_foreign.py compares the walk with liblmdb for any number and size of rows.
 """
 

@@ -38,7 +38,7 @@ class RowSizes:
 
     @classmethod
     def checked(cls, path: Path, values: NDArray[Any], facts: ShardFacts) -> RowSizes:
-        """Return the sizes if they are possible. Each column checks later that its rows lie within the file."""
+        """Return the sizes if they are possible. Each column checks later that its rows are inside the file."""
         if values.shape != (facts.rows, facts.sides) or not values.all():
             raise DamagedError(f"{path}: expected {facts.sides} sides of each of {facts.rows} rows, all from 1 on")
         fixed = facts.fields[0].size

@@ -278,7 +278,7 @@ class Shard:
         return self._maps[path]
 
     def _check_bounds(self, path: Path, size: int) -> None:
-        """Check that every row lies in the file, before memory is allocated for one."""
+        """Check that every row is inside the file, before memory is allocated for one."""
         for column in self._columns.values():
             if column.path == path:
                 column.check_bounds(self.facts.rows, size)

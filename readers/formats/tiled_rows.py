@@ -63,7 +63,7 @@ def unpack_tiles(
 ) -> None:
     """Write a part of a row of this shape into an array. Only the tiles that it touches are read.
 
-    Raise DamagedError if one of them lies outside of the row, or does not have its numbers."""
+    Raise DamagedError if one of them is outside the row, or does not have its numbers."""
     grid = grid_of(field, shape)
     ends = _ends(field, stored, grid)
     for number, area in grid.touched(part):
@@ -80,7 +80,7 @@ def unpack_tiles(
 
 def spans_of_tiles(grid: TileGrid, part: Part, size: int, read: ReadBytes) -> list[tuple[int, int]]:
     """Return where in a row of this size the tiles begin and end that a part touches. Those that follow each other are
-    one span. Of the table only their ends are read, by `read(start, stop)`. A damaged table has no tiles."""
+    one span. Only their ends in the table are read, by `read(start, stop)`. A damaged table has no tiles."""
     numbers = [] if size <= grid.table_bytes else [number for number, _ in grid.touched(part)]
     if not numbers:
         return []

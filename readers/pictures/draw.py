@@ -147,7 +147,7 @@ def _multilabel(field: Field, pixels: NDArray[Any], look: Look) -> Drawing:
 
 
 def _diagonals(size: ShownSize, width: int) -> NDArray[np.int64]:
-    """Return the number of the diagonal stripe that each pixel lies on."""
+    """Return the number of the diagonal stripe of each pixel."""
     return (np.arange(size[0])[:, None] + np.arange(size[1])) // width
 
 

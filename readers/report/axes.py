@@ -53,7 +53,7 @@ class Frame:
         return LEFT + part * (WIDTH - LEFT - RIGHT)
 
     def up(self, value: float) -> float:
-        """Return the position of a height. A negative one lies below the frame, at most by its height."""
+        """Return the position of a height. A negative one is below the frame, at most by its height."""
         return TOP + (1 - max(value / self.top, -1.0)) * HEIGHT
 
 

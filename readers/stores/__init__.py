@@ -6,7 +6,7 @@ of S3, Google or Azure, by obstore, `hub_store` a data set of the Hugging Face H
 whatever else fsspec knows. These libraries are imported when a store needs them. Credentials come from the
 environment alone.
 
-`cache` is a folder of this machine with whole shards of packs that lie in stores. `fetch` brings a shard there and
+`cache` is a folder of this machine with whole shards of packs in stores. `fetch` brings a shard there and
 checks it, `evict` keeps the byte budget, `ahead` fetches what coming batches need, and `helper` fetches for forked
 processes. `packer stage` copies by `fetch`, too. `checksums` checks receipts and files.
 """

@@ -178,7 +178,7 @@ class CachedPack:
         )
 
     def drop(self, stem: str, files: Sequence[Path]) -> bool:
-        """Delete a damaged shard, unless somebody else reads it; return whether it is gone."""
+        """Delete a damaged shard, unless another process reads it; return whether it is gone."""
         with suppress(OSError):
             return self.cache.budget.delete(self.root / SHARDS / f"{stem}{SUFFIX}", tuple(files))
         return False

@@ -1,6 +1,6 @@
 """`Budget`: the bytes that a cache may have on the disk, and the deletion of what was not used for the longest time.
 
-What lies below `packs/` counts, unfinished files as if they were finished: each gets its full size under the lock of
+Everything below `packs/` counts, unfinished files as if they were finished: each gets its full size under the lock of
 the budget, before a byte is fetched. A shard is deleted as a whole, and only if no process has it open.
 """
 
@@ -94,7 +94,7 @@ class Budget:
             partial.rmdir()
 
     def is_there(self) -> bool:
-        """Return whether nobody has deleted the cache since it was opened."""
+        """Return whether the cache still exists since it was opened."""
         return self._mine.is_at(self._limits / str(self.asked))
 
     def delete(self, lock: Path, files: tuple[Path, ...]) -> bool:
@@ -113,7 +113,7 @@ class Budget:
         raise ReadError(f"{self.folder}: the cache was deleted while it was read; open the data set again")
 
     def _noted(self) -> int | None:
-        """Return at least as many bytes as the cache has; None if nobody noted them."""
+        """Return at least as many bytes as the cache has; None if no process noted them."""
         try:
             return int(self._noted_in.read_text())
         except (OSError, ValueError):
@@ -158,7 +158,7 @@ class Budget:
             paths = (path.with_name(lock), *(path.with_name(name) for name in files if name != lock))
             return Unit(files[lock].st_mtime, size, paths)
         with if_unused(self.fetch_lock(path)) as unused:
-            if unused:  # nobody fetches this: who did was killed
+            if unused:  # no process fetches this: the one that did was killed
                 for name in files:
                     _remove(path.with_name(name))
                 shutil.rmtree(partial_folder(path), ignore_errors=True)
@@ -199,7 +199,7 @@ def _size(folder: Path) -> int:
 
 
 def _delete(files: tuple[Path, ...]) -> bool:
-    """Delete the files of a unit if nobody reads it; the first goes first."""
+    """Delete the files of a unit if no process reads it; the first goes first."""
     if not files:
         return False
     with if_unused(files[0]) as unused:
@@ -209,7 +209,7 @@ def _delete(files: tuple[Path, ...]) -> bool:
 
 
 def _remove(path: Path) -> None:
-    """Delete whatever has this name: somebody may have put a folder there."""
+    """Delete whatever has this name: a user may have put a folder there."""
     try:
         path.unlink(missing_ok=True)
     except (IsADirectoryError, PermissionError):  # POSIX allows either for a folder

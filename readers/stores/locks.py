@@ -54,7 +54,7 @@ def only_owner(path: Path) -> Iterator[int]:
 
 @contextmanager
 def only_fetcher(path: Path) -> Iterator[None]:
-    """Do the same with a file that exists only as long as somebody has its lock, or until the next one after a kill."""
+    """Do the same with a file that exists only while a process has its lock, or until the next one after a kill."""
     while True:
         with only_owner(path) as file:
             if not _is_at(file, path):
@@ -85,7 +85,7 @@ def _is_at(file: int, path: Path) -> bool:
 
 @contextmanager
 def if_unused(path: Path) -> Iterator[bool]:
-    """Yield whether nobody has a lock of this file. If so, nobody gets one in the body."""
+    """Yield whether no process has a lock of this file. If so, no process gets one in the body."""
     try:
         file = _opened(path)
     except FileNotFoundError:

@@ -16,7 +16,7 @@ def private_folder(parent: Path) -> Path:
 
 
 def is_private(folder: Path) -> bool:
-    """Return whether a folder belongs to this user and is closed to all others: anyone can make folders in /dev/shm."""
+    """Return whether a folder belongs to this user and is closed to others: any user can make folders in /dev/shm."""
     try:
         status = os.lstat(folder)
     except OSError:

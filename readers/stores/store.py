@@ -26,7 +26,7 @@ class Version:
     """Identify the bytes of an object. Every write makes another version."""
 
     tag: str
-    """The ETag of an object; of a file, its identity, size and time."""
+    """The ETag of an object, or the identity, size and time of a file."""
     number: str = ""
     """The version or generation, in stores that have one. Listings do not have it."""
 

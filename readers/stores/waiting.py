@@ -24,7 +24,7 @@ def interruptible(call: Callable[[], T]) -> T:
 
 
 def within(seconds: float, call: Callable[[], T]) -> T:
-    """Return the result of a call, or raise TimeoutError: its thread then goes on, and nobody looks at the result."""
+    """Return the result of a call, or raise TimeoutError: its thread then goes on, and its result is ignored."""
     until = time.monotonic() + seconds
     result = _begun(call)
     while not wait([result], min(SIGNALS_SEEN, max(0.0, until - time.monotonic()))).done:

@@ -15,7 +15,7 @@ from packer.decoding.tiff.directory import COMPRESSION, Directory
 from packer.decoding.tiff.picture import stored
 
 MOST_BLOCKS = 256 << 20
-"""The most bytes of blocks that lie in one line, unpacked: they are in memory together."""
+"""The most bytes of the blocks in one line, unpacked: they are in memory together."""
 PIECE_LINES = 64
 """Plain strips are read in pieces of so many lines: many programs store a picture as one strip."""
 

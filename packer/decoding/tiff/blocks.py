@@ -1,4 +1,4 @@
-"""Find the strips or tiles of a TIFF, and turn each into pixels. Each must lie in the file and have all its pixels."""
+"""Find the strips or tiles of a TIFF, and turn each into pixels. Each must be in the file and have all its pixels."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """`IndexedFiles`: annotation files of many pictures below a folder. Each is read once, what it lists is kept in arrays.
 
-The arrays lie in a temporary folder of this user, which workers on the same machine map. Elsewhere a worker reads the
+The arrays are in a temporary folder of this user, which workers on the same machine map. Elsewhere a worker reads the
 file itself, if it is still the file that was planned.
 """
 
@@ -129,7 +129,7 @@ class IndexedFiles:
     def png(self, part: str) -> str:
         """Return the path of the PNG with the ids of a picture's segments; empty if there is none.
 
-        It lies in the folder with the name of the annotations, or in their own.
+        It is in the folder with the name of the annotations, or in their own.
         """
         path, name = self.split(part)
         png = self.index(path).png(name)

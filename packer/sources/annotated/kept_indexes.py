@@ -42,7 +42,7 @@ def kept_index(folder: Path) -> PictureIndex | None:
     """Return the index in a folder. One that is damaged is deleted."""
     if not folder.is_dir():
         return None
-    with suppress(OSError, ValueError):  # somebody may clean temporary folders, or the machine crashed
+    with suppress(OSError, ValueError):  # another program may clean temporary folders, or the machine crashed
         return PictureIndex.load(folder)
     shutil.rmtree(folder, ignore_errors=True)
     return None

@@ -25,7 +25,7 @@ def parts_of(
 ) -> Iterator[tuple[Pair, tuple[str, ...]]]:
     """Yield each picture with the part that has its annotations. Several: equally near files list it. None: no file.
 
-    A file names a picture by its path below RAW, or by the end of that path. Of several files the nearest counts.
+    A file names a picture by its path below RAW, or by the end of that path. If several do, the nearest counts.
     """
     for pair in pairs:
         image = composed(pair.image)

@@ -1,4 +1,4 @@
-"""Sources of pictures that lie in large files: many rows in each file, read at their place there."""
+"""Sources of pictures inside large files: many rows in each file, read at their place there."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class ArchiveSource(Source):
         return header_of(self.read(position), self.max_pixels)
 
     def rows(self) -> Iterator[RowRef]:
-        """Yield the rows of all files. A damaged file is a problem, and those after it are listed, too."""
+        """Yield the rows of all files. A damaged file becomes a problem; the files after it are still listed."""
         self.problems.clear()
         self.missing.clear()
         for file in self.files:

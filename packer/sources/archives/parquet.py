@@ -14,7 +14,7 @@ from packer.sources.archives.tables import TableSource, columns_of
 ROWS = 8
 """Rows that are read together."""
 MOST_KEPT, MOST_OPEN = 6, 16
-"""Groups of rows, and files, that stay in memory: threads ask for rows that lie near each other."""
+"""Groups of rows, and files, that stay in memory: threads ask for rows that are near each other."""
 
 
 class _File:

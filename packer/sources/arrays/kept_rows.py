@@ -17,7 +17,7 @@ MOST_KEPT = 1 << 28
 
 
 class KeptRows:
-    """The rows of an array, of which `step` rows lie in the same chunks.
+    """The rows of an array, with `step` rows in the same chunks.
 
     `version` identifies what the chunks of a row hold now. If that changed, they are read again.
     """

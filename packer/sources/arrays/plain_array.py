@@ -1,4 +1,4 @@
-"""`PlainArray`: an array that lies in a file as plain numbers, one row after the other. It reads a row by its offset.
+"""`PlainArray`: an array in a file, as plain numbers, one row after the other. It reads a row by its offset.
 
 A file that became shorter gives an error. Through a memory map it would kill the process.
 """

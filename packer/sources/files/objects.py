@@ -48,7 +48,7 @@ MISSING = "is not in the store any more"
 
 
 class _Scratch:
-    """A folder that is removed when nobody needs it any more, or by the next one if its process is killed."""
+    """A folder that is removed when no source needs it any more, or by the next one if its process is killed."""
 
     def __init__(self) -> None:
         parent = Path(gettempdir())
@@ -70,7 +70,7 @@ class ObjectsSource(FolderSource):
     packs: tuple[str, ...] = ()
     """Folders of packs, which are passed over."""
     scratch: _Scratch | None = field(default=None, repr=False)
-    """Removes the folder `raw` when nobody needs the source any more."""
+    """Removes the folder `raw` when the source is not needed any more."""
     kind: ClassVar[str] = "objects"
     gives_lines: ClassVar[bool] = False
 

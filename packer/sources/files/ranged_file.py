@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, BinaryIO, cast
 
 BLOCK = 1 << 16
-"""Most headers lie in the first block. A smaller object is read whole."""
+"""Most headers are in the first block. A smaller object is read whole."""
 MOST_BLOCKS = 64
 """Blocks that are kept. A hostile header may lead through the whole object."""
 

@@ -43,7 +43,7 @@ class ObjectsAhead:
         return self._future(name).result()
 
     def take(self, name: str) -> Object:
-        """Return an object that nobody will take again."""
+        """Return an object that no thread will take again."""
         future = self._future(name)
         try:
             return future.result()

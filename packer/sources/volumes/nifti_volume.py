@@ -23,7 +23,7 @@ from readers.contract.regular_files import open_raw
 
 SUFFIXES = (".nii", ".nii.gz")
 THIRD = 2
-"""The axis along which most scans have their slices, and along which a slice lies in one piece."""
+"""The axis along which most scans have their slices, and along which a slice is stored in one piece."""
 MOST_BYTES = 1 << 32
 """The most bytes that are read at once. A worker keeps them in memory, because the checksum of gzip comes last."""
 IN_PARTS = "--volumes --encode image=tiles:64 --encode label=tiles:64 packs a volume in parts"
@@ -49,7 +49,7 @@ class Volume:
     path: Path
     dtype: np.dtype[Any]
     sides: tuple[int, int, int]
-    """In the order of the file's axes. Numbers next to each other along the first one lie next to each other."""
+    """In the order of the file's axes. Numbers next to each other along the first one are next to each other."""
     offset: int
     slope: float
     intercept: float
