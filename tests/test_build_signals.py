@@ -63,7 +63,7 @@ def test_builds_stopped_at_any_time_end_in_order_and_can_be_continued() -> None:
 
 def test_a_build_stopped_as_it_publishes_says_that_it_published(tmp_path: Path) -> None:
     raw = make_raw(tmp_path / "raw", {"train": 3})
-    stopping = ("-c", STOP_AFTER_PUBLISHING.format(module="build.whole", name="commit"))
+    stopping = ("-c", STOP_AFTER_PUBLISHING.format(module="building.finish", name="commit"))
     build = start(("build", "--quiet", raw.path, tmp_path / "out"), stopping)
     assert build.communicate(timeout=HANG)[1] == "packer: terminated; everything was published before\n"
     assert build.returncode == 143

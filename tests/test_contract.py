@@ -145,7 +145,7 @@ BREAKS: list[tuple[str, Callable[[dict[str, Any]], object], str]] = [
         for name, number, change, message in FIELD_BREAKS
     ),
     ("no fields", lambda d: d.update(fields=[]), "fields: expected 1 to 32 names, each once, found 0"),
-    ("same field twice", lambda d: d["fields"][1].update(name="image"), "fields: expected 1 to 32 different names"),
+    ("same field twice", lambda d: d["fields"][1].update(name="image"), "fields: expected 1 to 32 names, each once"),
     ("33 fields", lambda d: d.update(fields=[{**d["fields"][0], "name": f"a{n}"} for n in range(33)]), "found 33"),
     (
         "bad colour",

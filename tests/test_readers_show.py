@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -283,7 +284,7 @@ def test_the_snippets_of_the_guide_run(tmp_path: Path, monkeypatch: pytest.Monke
     checks = ["assert palette[2] == (128, 64, 128)", "assert palette.lookup[label].shape == (256, 384, 3)"]
     run_script("\n".join([*snippets, *checks]), tmp_path, monkeypatch)
     for command in re.findall("^packer ((?:show|sheet) .*)$", page, re.MULTILINE):
-        assert run(*command.split()).exit_code == 0, command
+        assert run(*shlex.split(command, comments=True)).exit_code == 0, command
 
 
 ON_TERMINALS = {

@@ -39,7 +39,7 @@ SOON, FIRST_SOON = 60.0, 120.0
 its plan, and all plan at the same time."""
 READY = """
 import sys, time
-import packer.building.run_build
+import packer.building.finish, packer.building.run_build
 from packer.cli import main
 
 def timed(function, before):
@@ -53,7 +53,7 @@ def timed(function, before):
     return call
 
 packer.building.run_build.prepare_target = timed(packer.building.run_build.prepare_target, before=True)
-packer.building.run_build.commit = timed(packer.building.run_build.commit, before=False)
+packer.building.finish.commit = timed(packer.building.finish.commit, before=False)
 print("ready", flush=True)
 sys.stdin.read(1)
 main(sys.argv[1:], prog_name="packer")
