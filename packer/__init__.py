@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from packer.packs.repair import repair_pack
     from packer.packs.stage import stage_pack
     from packer.packs.stats import pack_stats
-    from packer.packs.verify import verify_pack
+    from packer.packs.verify_pack import verify_pack
     from packer.pixels.field_options import ClassesField, IdsField, MultilabelField, PictureField, ValuesField
     from packer.probe.probe import probe_folder
     from packer.progress import progress_bar
@@ -91,7 +91,7 @@ _MODULES = {
     "push_pack": "packer.packs.push",
     "repair_pack": "packer.packs.repair",
     "stage_pack": "packer.packs.stage",
-    "verify_pack": "packer.packs.verify",
+    "verify_pack": "packer.packs.verify_pack",
 }
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from readers.contract.bits import pack_bits, unpack_bits
 from readers.contract.errors import RequestError
 from readers.contract.fields import LABEL, Field, classes_field
-from readers.contract.kinds import BITS, CLASSES, DTYPES, FLAG, INDEX, ONEHOT, PICTURE, PLANES, planes_of
+from readers.contract.kinds import BITS, CLASSES, FLAG, INDEX, KINDS, ONEHOT, PICTURE, PLANES, planes_of
 from readers.contract.onehot import collapse, expand
 from readers.windows import CopyPixels
 
@@ -76,10 +76,11 @@ def delivered(fields: Sequence[Field], forms: Mapping[str, str]) -> tuple[Delive
 def _delivered(stored: Field, form: str) -> Delivered:
     if form == stored.form:
         return Delivered(stored, stored)
-    if stored.classes is None or form not in DTYPES[stored.kind]:
-        forms = " or ".join(f'"{possible}"' for possible in DTYPES.get(stored.kind, (stored.form,)))
+    forms = KINDS[stored.kind].dtypes if stored.kind in KINDS else (stored.form,)
+    if stored.classes is None or form not in forms:
+        words = " or ".join(f'"{possible}"' for possible in forms)
         raise RequestError(
-            f"{stored.name!r} as {form!r}, but this field is of the kind {stored.kind}, delivered as {forms}"
+            f"{stored.name!r} as {form!r}, but this field is of the kind {stored.kind}, delivered as {words}"
         )
     if stored.kind == CLASSES:
         field = classes_field(stored.name, form, stored.classes, stored.sides)

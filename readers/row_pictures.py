@@ -12,7 +12,7 @@ import numpy as np
 
 from readers.contract.errors import RequestError
 from readers.contract.fields import IMAGE, LABEL, READABLE, Field
-from readers.contract.kinds import CLASSES, PICTURE, VALUES
+from readers.contract.kinds import CLASSES, KINDS, PICTURE, VALUES
 from readers.contract.manifest import ALL
 from readers.contract.palette import Palette
 from readers.contract.statistics import ClassStatistics
@@ -108,7 +108,7 @@ class RowPictures:
     def _text(self, fields: Sequence[Field]) -> str:
         names = " over ".join(field.name for field in fields)
         opacity = f", opacity {self.opacity:g}" if len(fields) == 2 else ""
-        stretched = [field for field in fields if field.kind in (PICTURE, VALUES) and not has_window(field)]
+        stretched = [field for field in fields if KINDS[field.kind].has_mean and not has_window(field)]
         numbers = " · from the 1st to the 99th percentile of each row" if stretched and not self._style.window else ""
         return f"{names}{opacity}{numbers}"
 

@@ -13,7 +13,7 @@ from readers.batch_memory import Lease
 from readers.collate import different_sizes
 from readers.contract.errors import RequestError
 from readers.contract.fields import LABEL, RAW, Field, Sides
-from readers.contract.tile_grid import Part
+from readers.contract.tile_grid import Area
 from readers.delivered import Delivered
 from readers.formats.shard import Shard, gather
 from readers.pack import Pack
@@ -164,7 +164,7 @@ def _read_for(field: Field, sides: Sequence[int], window: Sides | None) -> Seque
 
 def _parts(
     shard: Shard, targets: Sequence[int], rows: Sequence[int], windows: BatchWindows | None
-) -> list[tuple[int, Part]]:
+) -> list[tuple[int, Area]]:
     """Return rows of a shard, each with the part that its window shows."""
     assert windows is not None, "without windows whole rows are read"
     return [(row, windows.part(target, shard.size(row))) for target, row in zip(targets, rows, strict=True)]

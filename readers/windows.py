@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from readers.contract.fields import Sides
 from readers.contract.kernels import fits_kernels, kernel
-from readers.contract.tile_grid import Part
+from readers.contract.tile_grid import Area
 
 KERNEL, TILE_KERNEL = kernel("readers.window_kernel"), kernel("readers.tile_kernel")
 WindowIndex = tuple[Any, ...]
 """An index of the last axes, for arrays of numpy and for tensors."""
 BatchPicture = tuple[int, NDArray[np.uint8], int, Sides]
 """The index in the batch, the mapped file, the position of the first pixel there, and the size."""
-ReadPart = Callable[[Part], NDArray[Any]]
+ReadPart = Callable[[Area], NDArray[Any]]
 """`read(part)` returns a part of a row."""
 TiledPicture = tuple[int, NDArray[np.uint8], Sides]
 """The index in the batch, the stored bytes of a row in tiles, and its size."""
@@ -102,7 +102,7 @@ class BatchWindows:
             return False
         return True
 
-    def part(self, target: int, sides: Sides) -> Part:
+    def part(self, target: int, sides: Sides) -> Area:
         """Return the part of the batch's row `target`, of these sides, that its window shows."""
         _, *part = overlap(sides, self.size or sides, self.starts[target])[0]
         return tuple(part)

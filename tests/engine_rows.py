@@ -21,7 +21,7 @@ from row_loaders import scene_of
 
 if TYPE_CHECKING:
     from packer.building import Summary
-    from packer.engines.connect import Connection
+    from packer.engines.engine import Connection
 
 FAULTS = "SEGPACK_TEST_FAULTS"
 WAIT, POISON_ON, AT = "wait", "poison", "at-"
@@ -44,7 +44,7 @@ def load(key: tuple[str, str]) -> dict[str, Any]:
 @contextmanager
 def connect_threads(url: str) -> Iterator[Connection]:
     """An engine of two threads of this process."""
-    from packer.engines.connect import Connection
+    from packer.engines.engine import Connection
 
     with ThreadPoolExecutor(2) as executor:
         try:

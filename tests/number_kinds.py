@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from recipes import plain_recipe
 
 from packer.pixels.choices import EDGES, FITS, NATIVE, TILE
+from packer.pixels.field_options import ReadRule
 from packer.pixels.resize import Geometry
-from packer.recipe.field_rule import FieldRule, ReadRule
+from packer.recipe.field_rule import FieldRule
 from packer.shards.kinds import FieldKind
 from packer.shards.kinds.by_field import check_row, kinds_of
 from readers.contract.fields import Field

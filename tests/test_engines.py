@@ -25,13 +25,13 @@ from engine_rows import AT, FAULTS, POISON, POISON_ON, WAIT, build_rows, connect
 from store_servers import credentials, new_url, server
 
 from packer.engines.build_task import build_task, end_stations
-from packer.engines.connect import Connection, connect
-from packer.engines.engine import Engine
+from packer.engines.connect import connect
+from packer.engines.engine import Connection, Engine
 from packer.engines.station import Station as StationAnswers
 from packer.engines.task import Failed, Refused, Task, Wrong, read_answer
 from packer.errors import BusyError, EngineError, UnavailableError, UsageError, VersionsError
 from packer.packs.push import pull_pack
-from packer.packs.verify import verify_pack
+from packer.packs.verify_pack import verify_pack
 from packer.publish.target import PLANS
 from readers.contract.manifest import MANIFEST, Manifest
 from readers.stores.open_store import open_store

@@ -18,7 +18,7 @@ from readers import DamagedError
 from readers.contract.classes import ClassTable, SegClass
 from readers.contract.field_entry import MOST_FIELDS, NAME
 from readers.contract.fields import Field, classes_field, picture_field
-from readers.contract.kinds import BITS, DTYPES, IDS, INDEX, MULTILABEL, PICTURE, VALUES
+from readers.contract.kinds import BITS, IDS, INDEX, KINDS, MULTILABEL, PICTURE, VALUES
 from readers.formats import opener
 from readers.formats.column import ShardFacts
 from readers.formats.shard import Shard, gather
@@ -41,7 +41,7 @@ def field_of(name: str, kind: str, dtype: str, bands: int, size: Size | None) ->
     return classes_field(name, INDEX, TABLE, size)
 
 
-KINDS = [(kind, dtype) for kind, forms in DTYPES.items() for dtype in next(iter(forms.values()))]
+STORED = [(kind, dtype) for kind, facts in KINDS.items() for dtype in next(iter(facts.dtypes.values()))]
 
 
 @st.composite
@@ -51,7 +51,7 @@ def shards(draw: st.DrawFn) -> tuple[tuple[Field, ...], list[Size]]:
     sizes = draw(st.lists(st.tuples(side, side), min_size=1, max_size=5))
     size = None if native else sizes[0]
     names = draw(st.lists(NAMES, min_size=1, max_size=5, unique=True))
-    fields = [field_of(name, *draw(st.sampled_from(KINDS)), draw(st.integers(1, 16)), size) for name in names]
+    fields = [field_of(name, *draw(st.sampled_from(STORED)), draw(st.integers(1, 16)), size) for name in names]
     return tuple(fields), sizes if native else [sizes[0]] * len(sizes)
 
 
@@ -113,7 +113,7 @@ def test_columns_of_any_name_and_dtype_come_back(
 def test_a_shard_has_as_many_fields_as_a_pack_may_have(storage: str, tmp_path: Path, size: Size | None) -> None:
     """With names as long as they may be. In HDF5 libhdf5 would put more than 8 datasets into another structure."""
     names = [f"{'a' * 30}{number:02}" for number in range(MOST_FIELDS)]
-    fields = tuple(field_of(name, *KINDS[number % len(KINDS)], 3, size) for number, name in enumerate(names))
+    fields = tuple(field_of(name, *STORED[number % len(STORED)], 3, size) for number, name in enumerate(names))
     sizes = [(3, 2)] * 3
     arrays, rows = made_up(fields, sizes)
     writer(storage).write(tmp_path / "shard", arrays, fields)

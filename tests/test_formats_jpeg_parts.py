@@ -19,7 +19,7 @@ from packer.pixels.encode import blocks_of_stretch, encode, tools_of_encodings
 from packer.pixels.jpeg_rules import JpegRules
 from readers import DamagedError, open_dataset
 from readers.contract.fields import JPEG, Field, picture_field
-from readers.contract.tile_grid import Part
+from readers.contract.tile_grid import Area
 from readers.formats import jpeg_parts
 from readers.formats.jpeg_parts import decode_part
 from readers.formats.tiled_rows import unpack_part
@@ -65,7 +65,7 @@ def test_any_part_is_that_of_the_whole_row(
     assert np.array_equal(found, expected)
 
 
-def decoded(monkeypatch: pytest.MonkeyPatch, file: Pixels, shape: tuple[int, ...], part: Part) -> list[Any]:
+def decoded(monkeypatch: pytest.MonkeyPatch, file: Pixels, shape: tuple[int, ...], part: Area) -> list[Any]:
     """Return the shapes that are decoded for a part, and check its pixels."""
     shapes: list[Any] = []
 

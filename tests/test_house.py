@@ -6,7 +6,7 @@ import ast
 import re
 
 import pytest
-from checks.house import PACKAGES, arrows, circles, module_of, sources
+from checks.house import PACKAGES, arrows, circles, file_arrows, module_of, sources, twins
 from conftest import REPO
 
 ROWS = re.compile(r"^\| (\d+) \| ([^|]+) \|", re.MULTILINE)
@@ -42,8 +42,25 @@ def test_rooms_import_only_rooms_on_lower_floors(graph: Graph) -> None:
     assert not circles(graph)
 
 
+def test_no_file_imports_itself_through_others(trees: dict[str, ast.Module]) -> None:
+    assert not circles(file_arrows(trees))
+
+
 def test_a_circle_is_found() -> None:
-    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c"]
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set()}) == ["b", "c"]
+    imports = "from __future__ import annotations\n{}from packer.b import B\n"
+    for words, files in (("", ["packer.a", "packer.b"]), ("if TYPE_CHECKING:\n    ", [])):
+        trees = {"packer.a": ast.parse(imports.format(words)), "packer.b": ast.parse("def f(): import packer.a")}
+        assert circles(file_arrows(trees)) == files
+
+
+def test_no_two_classes_have_one_name(trees: dict[str, ast.Module]) -> None:
+    assert not twins(trees)
+
+
+def test_twins_are_found() -> None:
+    found = {"packer.a": ast.parse("class Line: ..."), "readers.b": ast.parse("Line: TypeAlias = tuple[int, int]")}
+    assert twins(found) == {"Line": ["packer.a", "readers.b"]}
 
 
 def test_there_are_few_arrows(graph: Graph) -> None:

@@ -27,7 +27,7 @@ from readers import windows as windows_module
 from readers.contract import onehot
 from readers.contract.kernels import VARIABLE, kernel, kernels_in_use
 from readers.contract.onehot import Labels, expand
-from readers.contract.tile_grid import Part, index_of
+from readers.contract.tile_grid import Area, index_of
 from readers.formats import shard as shard_module
 from readers.formats import unpack as unpack_module
 from readers.formats.column import Column
@@ -318,7 +318,7 @@ def test_windows_are_equal_with_and_without_the_kernel(data: st.DataObject) -> N
     assert (out.base[..., width:] == 77).all()
 
 
-def part_of(pixels: NDArray[Any], part: Part) -> NDArray[Any]:
+def part_of(pixels: NDArray[Any], part: Area) -> NDArray[Any]:
     window: NDArray[Any] = pixels[index_of(part)]
     return window
 

@@ -20,7 +20,7 @@ from packer import pull_pack, push_pack
 from packer.errors import BusyError, TargetError
 from packer.packs.copy_shards import Copying
 from packer.packs.hub_commits import HubCommits
-from packer.packs.verify import verify_pack
+from packer.packs.verify_pack import verify_pack
 from packer.publish.generation import current_manifest
 from readers import open_dataset
 from readers.contract.errors import NoPackError, RequestError, StoreError

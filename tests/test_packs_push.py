@@ -16,7 +16,7 @@ import packer.packs.push
 from packer.errors import BusyError, PinnedError, TargetError, UsageError
 from packer.packs.copy_shards import Copying
 from packer.packs.push import pull_pack, push_pack
-from packer.packs.verify import verify_pack
+from packer.packs.verify_pack import verify_pack
 from packer.publish.generation import current_manifest
 from packer.publish.pin import pin
 from readers.contract.errors import DamagedError, NoPackError, StoreBusyError

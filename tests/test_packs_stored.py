@@ -28,7 +28,7 @@ from packer.packs.generations import list_generations, rollback_pack, unpin_pack
 from packer.packs.stage import stage_pack
 from packer.packs.staged_copies import drop_copies, list_copies
 from packer.packs.stats import pack_stats
-from packer.packs.verify import verify_pack
+from packer.packs.verify_pack import verify_pack
 from packer.publish.generation import current_manifest
 from packer.publish.pin import check_pin
 from readers.contract.errors import DamagedError, NoPackError

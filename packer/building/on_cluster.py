@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from packer.engines.build_task import build_task
-from packer.engines.connect import Connection
+from packer.engines.engine import Connection
 from packer.engines.submit import Waits, submit_all
 from packer.engines.task import BuiltShard, Task
 from packer.errors import TargetError

@@ -16,15 +16,13 @@ from packer.cli.page import show_page
 from packer.cli.text_table import text_table
 from packer.cli.values import PackType
 from packer.errors import counted, first_of
-from readers.contract.kinds import CLASSES, IDS, MULTILABEL, VALUES
+from readers.contract.kinds import KINDS
 from readers.contract.tiles import size_text
 
 if TYPE_CHECKING:
     from packer.packs.stats import FieldStats, SplitStats
 
 MOST_SIZES = 5
-EMPTY = {CLASSES: "ignored", IDS: "in no object", VALUES: "without a value", MULTILABEL: "in no class"}
-"""The words for pixels of a field that say nothing, by its kind."""
 
 
 @click.command("stats")
@@ -67,7 +65,8 @@ def _lines(stats: SplitStats) -> list[str]:
 def _field_lines(field: FieldStats, rows: int) -> Iterator[str]:
     """The statistics of a field of a split with so many rows."""
     some = "" if field.rows == rows else f" in {field.rows} of {counted(rows, 'row')}"
-    empty = f", {100 * field.empty / max(1, field.pixels):.3f} % {EMPTY[field.kind]}" if field.kind in EMPTY else ""
+    words = KINDS[field.kind].empty
+    empty = f", {100 * field.empty / max(1, field.pixels):.3f} % {words}" if words else ""
     yield f"{field.name}: {field.kind}{some}{empty}"
     for name, values in (("mean", field.mean), ("std", field.std)):
         if values:

@@ -55,7 +55,7 @@ def verify_command(
     with loading():
         from packer.packs import sha256sums as sums
         from packer.packs.stored import manifest_at
-        from packer.packs.verify import verify_pack
+        from packer.packs.verify_pack import verify_pack
         from readers.contract.manifest import Manifest
     if sha256sums and isinstance(out, str):
         raise click.UsageError(f"--sha256sums: needs the files of a folder; packer pull {out} OUT brings them")

@@ -18,7 +18,7 @@ from packer.pixels.label_rules import CODECS, DIVISORS, UNKNOWNS
 from packer.pixels.number_rules import ID_CODECS, VALUE_INTERPOLATIONS
 from readers.contract.field_entry import NAME
 from readers.contract.json_entry import loads
-from readers.contract.kinds import CLASSES, DTYPES, IDS
+from readers.contract.kinds import CLASSES, IDS, KINDS
 
 FROM, KIND = "from", "kind"
 EXAMPLE = "depth=values:depth/{key}.png"
@@ -121,7 +121,7 @@ def _maybe(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def _dtype(kind: str) -> Callable[[Any], Any]:
     """Return the parser of the types that a kind may be stored in."""
-    dtypes = {dtype for types in DTYPES[kind].values() for dtype in types}
+    dtypes = {dtype for types in KINDS[kind].dtypes.values() for dtype in types}
     return choice([name for name, dtype in NUMBERS.items() if dtype in dtypes]).parse
 
 
@@ -145,7 +145,7 @@ _PARSERS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("", "interpolation"): choice(VALUE_INTERPOLATIONS).parse,
     (CLASSES, "codec"): choice(CODECS).parse,
     (IDS, "codec"): choice(ID_CODECS).parse,
-    **{(kind, "dtype"): _maybe(_dtype(kind)) for kind in DTYPES},
-    **{(kind, "form"): choice(tuple(forms)).parse for kind, forms in DTYPES.items() if len(forms) > 1},
+    **{(kind, "dtype"): _maybe(_dtype(kind)) for kind in KINDS},
+    **{(kind, "form"): choice(tuple(facts.dtypes)).parse for kind, facts in KINDS.items() if len(facts.dtypes) > 1},
 }
 FIELD = Kind("NAME=KIND:TEMPLATE", parse_field, format_field)

@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 
-from packer.engines.engine import Engine
+from packer.engines.engine import Connection
 from packer.errors import UsageError
-
-
-@dataclass(frozen=True)
-class Connection:
-    """An engine, and a function that counts how many tasks it can run at the same time now."""
-
-    engine: Engine
-    slots: Callable[[], int]
 
 
 def connect(url: str) -> AbstractContextManager[Connection]:

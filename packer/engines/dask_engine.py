@@ -10,7 +10,7 @@ from typing import Any
 
 from distributed import Client, get_worker
 
-from packer.engines.connect import Connection
+from packer.engines.engine import Connection
 from packer.errors import UnavailableError
 
 CONTINUE = "nothing was published; the same command continues with the shards that are there"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Protocol
 
 
@@ -15,3 +16,11 @@ class Engine(Protocol):
 
     def shutdown(self, wait: bool = True) -> None:
         """Take no more tasks. Without `wait`, drop those that have not finished."""
+
+
+@dataclass(frozen=True)
+class Connection:
+    """An engine, and a function that counts how many tasks it can run at the same time now."""
+
+    engine: Engine
+    slots: Callable[[], int]

@@ -12,7 +12,7 @@ from typing import Any
 
 import ray
 
-from packer.engines.connect import Connection
+from packer.engines.engine import Connection
 from packer.errors import UnavailableError
 
 

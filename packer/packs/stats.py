@@ -10,7 +10,7 @@ from os import PathLike
 from packer.errors import UsageError
 from packer.packs.stored import seen
 from readers.contract.fields import LABEL, Field
-from readers.contract.kinds import CLASSES, PICTURE, VALUES
+from readers.contract.kinds import CLASSES, KINDS
 from readers.contract.manifest import Manifest, Split
 from readers.contract.statistics import ClassStatistics, FieldStatistics, IdStatistics, ValueStatistics
 from readers.contract.tiles import Size
@@ -120,7 +120,7 @@ def _label_of(manifest: Manifest) -> Field | None:
 
 def _field_stats(field: Field, split: Split, pixels: int) -> FieldStats:
     known = split.statistics[field.name]
-    has_mean = field.kind in (PICTURE, VALUES)
+    has_mean = KINDS[field.kind].has_mean
     return FieldStats(
         name=field.name,
         kind=field.kind,

@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from os import PathLike
 from pathlib import Path
 from typing import TypeAlias
 
 from packer.errors import first_of
 from packer.packs.verify_rows import WrongRow, damaged_rows, wrong_rows
-from packer.progress import Advance, Progress, no_progress
+from packer.progress import Advance
 from packer.publish.next_manifest import parts_of
 from packer.shards.receipt_on_disk import content_fingerprint
 from readers.contract.errors import DamagedError, ReadError
@@ -25,10 +24,8 @@ from readers.contract.shard_table import table_path
 from readers.contract.statistics import misfit, total
 from readers.formats import shard_paths
 from readers.formats.column import ShardFacts
-from readers.machine import usable_cores
 from readers.pack import Pack
 from readers.stores.checksums import damaged_files, read_receipt
-from readers.stores.open_store import is_url
 
 MOST_ROWS_NAMED = 10
 
@@ -53,29 +50,6 @@ class Damage:
 
 AtHand: TypeAlias = Callable[[Pack, int], AbstractContextManager[None]]
 """Has the files of a shard of a pack in the pack's folder, as long as the context lasts."""
-
-
-def verify_pack(
-    out: str | PathLike[str],
-    *,
-    deep: bool = False,
-    workers: int | None = None,
-    scratch: str | PathLike[str] | None = None,
-    progress: Progress = no_progress,
-) -> list[Damage]:
-    """Check every byte of the current generation of a pack; an empty list means that it is whole.
-
-    With `deep`, every row is also read as in training. Of a URL, as many shards as `workers` are below `scratch` at the
-    same time, and paths are names below the URL. Raises NoPackError if `out` is not a pack, and DamagedError if its
-    manifest cannot be read.
-    """
-    if is_url(out):
-        from packer.packs.verify_stored import verify_stored
-
-        return verify_stored(out, workers or usable_cores(), progress, deep, None if scratch is None else Path(scratch))
-    root = Path(out)
-    with progress("verifying", Manifest.load(root).bytes, "B") as advance:
-        return verify(root, workers or usable_cores(), advance, deep)
 
 
 def verify(

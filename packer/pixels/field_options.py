@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
-from packer.decoding.rules import EXACT
+from packer.decoding.rules import EXACT, ImageRules
 from packer.errors import BadPair
-from packer.pixels.label_rules import AUTO
-from packer.pixels.number_rules import INDEX, NEAREST
+from packer.pixels.label_rules import AUTO, LabelRules
+from packer.pixels.number_rules import INDEX, NEAREST, IdRules, MultilabelRules, ValueRules
 from readers.contract import kinds
 from readers.contract.classes import ClassTable
 from readers.contract.fields import IMAGE, LABEL
@@ -24,6 +24,7 @@ _FLAGS = {
 }
 CLASS = "{class}"
 """In the template of a field of which each class has a file."""
+ReadRule: TypeAlias = "ImageRules | LabelRules | IdRules | ValueRules | MultilabelRules"
 Classes: TypeAlias = "str | tuple[str, ...] | ClassTable | None"
 """A class table or the values of the classes, as --classes takes them; or the names of the classes."""
 
@@ -35,6 +36,8 @@ class FieldOptions:
     name: str
     files: str = ""
     kind: ClassVar[str]
+    rules: ClassVar[type[ReadRule]]
+    """The rules by which the files of the kind are read, which a recipe stores."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,7 @@ class PictureField(FieldOptions):
     dtype: str | None = None
     decode: str = EXACT
     kind: ClassVar[str] = PICTURE
+    rules = ImageRules
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,7 @@ class ClassesField(FieldOfClasses):
     threshold: int | None = None
     divisor: int = 1000
     kind: ClassVar[str] = CLASSES
+    rules = LabelRules
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,7 @@ class IdsField(FieldOptions):
     codec: str = INDEX
     dtype: str | None = None
     kind: ClassVar[str] = IDS
+    rules = IdRules
 
 
 @dataclass(frozen=True)
@@ -88,6 +94,7 @@ class ValuesField(FieldOptions):
     interpolation: str = NEAREST
     dtype: str | None = None
     kind: ClassVar[str] = VALUES
+    rules = ValueRules
 
 
 @dataclass(frozen=True)
@@ -96,6 +103,7 @@ class MultilabelField(FieldOfClasses):
 
     form: str = kinds.PLANES
     kind: ClassVar[str] = MULTILABEL
+    rules = MultilabelRules
 
 
 @contextmanager

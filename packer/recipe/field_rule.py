@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 from packer.decoding.rules import ImageRules
+from packer.pixels.field_options import BY_KIND, ReadRule
 from packer.pixels.jpeg_rules import JpegRules
 from packer.pixels.label_rules import LabelRules
-from packer.pixels.number_rules import IdRules, MultilabelRules, ValueRules
 from readers.contract import VERSION
 from readers.contract.field_entry import read_field
 from readers.contract.fields import JPEG, Field, classes_field
 from readers.contract.json_entry import Entry, fingerprint
-from readers.contract.kinds import CLASSES, IDS, MULTILABEL, PICTURE, VALUES
-
-ReadRule: TypeAlias = "ImageRules | LabelRules | IdRules | ValueRules | MultilabelRules"
-_RULES: dict[str, Callable[[Entry], ReadRule]] = {
-    PICTURE: ImageRules.from_json,
-    CLASSES: LabelRules.from_json,
-    IDS: IdRules.from_json,
-    VALUES: ValueRules.from_json,
-    MULTILABEL: MultilabelRules.from_json,
-}
 
 
 @dataclass(frozen=True)
@@ -79,7 +69,7 @@ class FieldRule:
     def from_json(cls, entry: Entry) -> FieldRule:
         field = read_field(entry.entry("field"))
         jpeg = JpegRules.from_json(entry.entry(JPEG)) if field.is_jpeg else None
-        rule = cls(field, _RULES[field.kind](entry.entry("read")), entry.text("from"), jpeg)
+        rule = cls(field, BY_KIND[field.kind].rules.from_json(entry.entry("read")), entry.text("from"), jpeg)
         entry.close()
         return rule
 

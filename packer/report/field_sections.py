@@ -14,20 +14,13 @@ from packer.report.charts import class_charts, histogram, share_text, titled
 from packer.report.field_draw import FieldDraw
 from packer.report.gather import BINS
 from readers.contract.fields import Field
-from readers.contract.kinds import CLASSES, IDS, MULTILABEL, PICTURE, VALUES
+from readers.contract.kinds import CLASSES, IDS, KINDS, VALUES
 from readers.contract.manifest import Manifest
 from readers.contract.statistics import ClassStatistics, IdStatistics, ValueStatistics
 from readers.report.axes import Axis
 from readers.report.bars import Bar, bar_chart
 from readers.statistics import deviation, mean
 
-WORDS = {
-    PICTURE: "a picture",
-    CLASSES: "classes",
-    IDS: "objects",
-    VALUES: "measured values",
-    MULTILABEL: "classes that may overlap",
-}
 OBJECT_SIZES = (16, 64, 256, 1024, 4096, 16384)
 """Objects are counted by their pixels between these numbers."""
 
@@ -43,7 +36,7 @@ class FieldSection(NamedTuple):
 def field_section(manifest: Manifest, drawn: FieldDraw) -> FieldSection:
     """Return the section of a field: what was counted of all rows, and what a draw of rows shows."""
     field = drawn.field
-    title = f"{field.name}: {WORDS.get(field.kind, field.kind)}"
+    title = f"{field.name}: {KINDS[field.kind].words}"
     facts = [fact for facts in (_counted(manifest, field), _drawn(drawn)) for fact in facts]
     return FieldSection(title, facts, [Markup(chart) for chart in _charts(manifest, drawn)])
 
@@ -57,7 +50,7 @@ def _counted(manifest: Manifest, field: Field) -> Iterator[str]:
     """Yield facts about all rows, which are exact."""
     statistics, rows = manifest.statistics[field.name], rows_with(manifest, field)
     yield f"{rows:,} of {manifest.rows:,} rows have it."
-    if field.kind in (PICTURE, VALUES) and rows:
+    if KINDS[field.kind].has_mean and rows:
         scale = "" if field.range is None else f", where {field.range[0]:,.6g} is 0 and {field.range[1]:,.6g} is 1"
         means, deviations = mean(field, statistics), deviation(field, statistics)
         names = [f"{name}: " for name in field.bands or ()] if len(means) > 1 else [""]
@@ -74,7 +67,7 @@ def _counted(manifest: Manifest, field: Field) -> Iterator[str]:
 
 def _drawn(drawn: FieldDraw) -> Iterator[str]:
     """Yield facts about the rows of the draw."""
-    if drawn.field.kind in (CLASSES, MULTILABEL) or not drawn.rows:
+    if KINDS[drawn.field.kind].has_classes or not drawn.rows:
         return
     if drawn.objects:
         sizes = np.concatenate(drawn.sizes)

@@ -10,13 +10,12 @@ from readers.contract.fields import JPEG, RAW, VOLUME, ZSTD, Field
 from readers.contract.json_entry import Entry, JsonProblem
 from readers.contract.kinds import (
     CLASSES,
-    DTYPES,
     INDEX,
+    KINDS,
     MOST_BANDS,
     NAN,
     PICTURE,
     VALUES,
-    WITH_CLASSES,
     fits,
     planes_of,
 )
@@ -31,13 +30,13 @@ LONGEST_BAND = 64
 
 def read_field(entry: Entry) -> Field:
     """Take a field from its JSON. A field of an unknown encoding is refused only when it is read."""
-    kind = entry.choice("kind", tuple(DTYPES))
-    form = entry.choice("form", tuple(DTYPES[kind]))
+    kind = entry.choice("kind", tuple(KINDS))
+    form = entry.choice("form", tuple(KINDS[kind].dtypes))
     field = Field(
         name=entry.text("name"),
         kind=kind,
         form=form,
-        dtype=entry.choice("dtype", DTYPES[kind][form]),
+        dtype=entry.choice("dtype", KINDS[kind].dtypes[form]),
         shape=entry.shape("shape"),
         bands=entry.maybe("bands", entry.texts),
         classes=entry.maybe("classes", lambda key: ClassTable.from_json(entry.entry(key))),
@@ -81,7 +80,7 @@ def _table(field: Field) -> Iterator[tuple[str, str]]:
         1 <= len(field.bands) <= MOST_BANDS and all(1 <= len(band) <= LONGEST_BAND for band in field.bands)
     ):
         yield "bands", f"expected 1 to {MOST_BANDS} names of 1 to {LONGEST_BAND} characters"
-    if (field.kind in WITH_CLASSES) != (field.classes is not None):
+    if KINDS[field.kind].has_classes != (field.classes is not None):
         yield "classes", "expected null" if field.classes is not None else "is missing; expected a table of classes"
     elif field.form == INDEX and field.classes is not None and field.dtype != field.classes.index_dtype:
         yield "dtype", f"expected {field.classes.index_dtype} for {len(field.classes)} classes"

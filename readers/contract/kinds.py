@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 
 PICTURE = "picture"
 CLASSES = "classes"
@@ -19,17 +20,29 @@ ONEHOT = "onehot"
 PLANES = "planes"
 BITS = "bits"
 
-DTYPES: dict[str, dict[str, tuple[str, ...]]] = {
-    PICTURE: {BANDS: ("|u1", "<u2", "<i2", "<f2", "<f4")},
-    CLASSES: {INDEX: ("|u1", "<u2"), ONEHOT: ("|u1",)},
-    IDS: {INDEX: ("<u2", "<u4")},
-    VALUES: {INDEX: ("<u2", "<i2", "<f2", "<f4")},
-    MULTILABEL: {PLANES: ("|u1",), BITS: ("|u1",)},
-}
-"""For each kind its forms, and for each form its dtypes."""
 
-WITH_CLASSES = (CLASSES, MULTILABEL)
-"""The kinds that have a table of classes."""
+@dataclass(frozen=True)
+class KindFacts:
+    """The forms and dtypes of a kind of field, and the words for it."""
+
+    dtypes: dict[str, tuple[str, ...]]
+    """Its forms, and for each form its dtypes."""
+    words: str
+    empty: str = ""
+    """The words for pixels that say nothing."""
+    has_classes: bool = False
+    has_mean: bool = False
+
+
+KINDS = {
+    PICTURE: KindFacts({BANDS: ("|u1", "<u2", "<i2", "<f2", "<f4")}, "a picture", has_mean=True),
+    CLASSES: KindFacts({INDEX: ("|u1", "<u2"), ONEHOT: ("|u1",)}, "classes", "ignored", has_classes=True),
+    IDS: KindFacts({INDEX: ("<u2", "<u4")}, "objects", "in no object"),
+    VALUES: KindFacts({INDEX: ("<u2", "<i2", "<f2", "<f4")}, "measured values", "without a value", has_mean=True),
+    MULTILABEL: KindFacts(
+        {PLANES: ("|u1",), BITS: ("|u1",)}, "classes that may overlap", "in no class", has_classes=True
+    ),
+}
 MOST_BANDS = 16
 NAN = "nan"
 """The fill of values where padding is not a number, as JSON has it."""

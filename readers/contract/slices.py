@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readers.contract.fields import Field
-from readers.contract.tile_grid import Part
+from readers.contract.tile_grid import Area
 
 
 def slices_of(field: Field, row: NDArray[Any]) -> NDArray[Any]:
@@ -27,7 +27,7 @@ def picture_in(field: Field, row: NDArray[Any]) -> NDArray[Any]:
     return middle
 
 
-def spans_of_lines(shape: tuple[int, ...], part: Part, item: int) -> Iterator[tuple[int, int]]:
+def spans_of_lines(shape: tuple[int, ...], part: Area, item: int) -> Iterator[tuple[int, int]]:
     """Yield where in the bytes of a raw volume the lines of a part begin and end, slice by slice."""
     *_, depth, height, width = shape
     deep, lines, _ = part

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
-Part: TypeAlias = tuple[slice, ...]
+Area: TypeAlias = tuple[slice, ...]
 """A part of a row: from where to where on each of its sides."""
 Index: TypeAlias = tuple[Any, ...]
 """A part as an index of arrays, whose last axes are the sides."""
@@ -49,16 +49,16 @@ class TileGrid:
         return (area[0] for area in TileGrid(self.sides[:1], self.tile[:1]).areas)
 
     @property
-    def areas(self) -> Iterator[Part]:
+    def areas(self) -> Iterator[Area]:
         """The part of the row that each tile is."""
         return (area for _, area in self.touched(self.whole))
 
     @property
-    def whole(self) -> Part:
+    def whole(self) -> Area:
         """The whole row as a part of it."""
         return tuple(slice(0, side) for side in self.sides)
 
-    def touched(self, part: Part) -> Iterator[tuple[int, Part]]:
+    def touched(self, part: Area) -> Iterator[tuple[int, Area]]:
         """Yield the number of each tile that has pixels of a part, and the part of the row that the tile is."""
         if any(cut.start >= cut.stop for cut in part):
             return
@@ -71,12 +71,12 @@ class TileGrid:
             yield number, tuple(slice(index * t, min(side, index * t + t)) for index, t, side in along)
 
 
-def index_of(part: Part) -> Index:
+def index_of(part: Area) -> Index:
     """Return a part as an index of a row, whatever axes come before its sides."""
     return (..., *part)
 
 
-def common(part: Part, area: Part) -> tuple[Index, Index]:
+def common(part: Area, area: Area) -> tuple[Index, Index]:
     """Return what two parts that overlap have in common: as an index of the first, and as one of the second."""
     pairs = zip(part, area, strict=True)
     both = [(max(cut.start, other.start), min(cut.stop, other.stop)) for cut, other in pairs]
@@ -89,7 +89,7 @@ def common(part: Part, area: Part) -> tuple[Index, Index]:
     return first, second
 
 
-def shape_of(part: Part) -> tuple[int, ...]:
+def shape_of(part: Area) -> tuple[int, ...]:
     """Return the sides of a part."""
     return tuple(cut.stop - cut.start for cut in part)
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from readers.contract.tile_grid import Part, TileGrid, common, index_of, shape_of
+from readers.contract.tile_grid import Area, TileGrid, common, index_of, shape_of
 from readers.formats.unpack import decode_jpeg
 
 BLOCK = 8
@@ -42,7 +42,7 @@ class Head(NamedTuple):
     """The stretches as tiles of the row."""
 
 
-def decode_part(stored: NDArray[np.uint8], shape: tuple[int, ...], part: Part) -> NDArray[np.uint8] | None:
+def decode_part(stored: NDArray[np.uint8], shape: tuple[int, ...], part: Area) -> NDArray[np.uint8] | None:
     """Return a part of the row of this shape (bands, H, W) in a JPEG file, a view of memory of this thread. None if the
     file has another shape, or what is decoded of it is damaged."""
     if 0 in shape_of(part):
@@ -59,7 +59,7 @@ def decode_part(stored: NDArray[np.uint8], shape: tuple[int, ...], part: Part) -
     return None if pixels is None else pixels.transpose(2, 0, 1)[index_of(part)]
 
 
-def _touched(grid: TileGrid, part: Part) -> tuple[NDArray[np.int64], NDArray[np.int64], Part]:
+def _touched(grid: TileGrid, part: Area) -> tuple[NDArray[np.int64], NDArray[np.int64], Area]:
     """Return the lines of stretches that a part touches, the columns with the one after them, and the part of the row
     that these stretches are."""
     along = zip(part, grid.tile, grid.sides, strict=True)
@@ -69,7 +69,7 @@ def _touched(grid: TileGrid, part: Part) -> tuple[NDArray[np.int64], NDArray[np.
     return np.arange(top, bottom), np.arange(left, right + 1), area
 
 
-def _smaller_file(stored: NDArray[np.uint8], head: Head, starts: NDArray[np.int64], area: Part) -> NDArray[np.uint8]:
+def _smaller_file(stored: NDArray[np.uint8], head: Head, starts: NDArray[np.int64], area: Area) -> NDArray[np.uint8]:
     """Return a file of some stretches, which are this part of the row. Each line of `starts` has the starts of those
     in a line, and the end of the last one, behind its marker."""
     data = stored.data

@@ -16,7 +16,7 @@ from readers.contract.fields import KEY, Field, Sides
 from readers.contract.kernels import kernel
 from readers.contract.mapped import map_file
 from readers.contract.slices import spans_of_lines
-from readers.contract.tile_grid import Part, index_of, shape_of
+from readers.contract.tile_grid import Area, index_of, shape_of
 from readers.formats.column import Column, MissingError, ShardFacts, damage_at, load_texts
 from readers.formats.contents import read_spans
 from readers.formats.page_cache import absent, drop, prefetch, resident
@@ -122,7 +122,7 @@ class Shard:
         with self.naming(row):
             unpack_row(field, self.stored(field, row), out)
 
-    def window(self, field: Field, row: int, part: Part) -> NDArray[Any]:
+    def window(self, field: Field, row: int, part: Area) -> NDArray[Any]:
         """Return a part of a row of a field. Of a row in tiles only the tiles that it touches are read, of a JPEG row
         with restart markers only what it touches is decoded. Of a raw row it is a view of the map: copy from it, do not
         keep it."""
@@ -133,7 +133,7 @@ class Shard:
         self.unpack_window(field, row, part, out)
         return out
 
-    def unpack_window(self, field: Field, row: int, part: Part, out: NDArray[Any]) -> None:
+    def unpack_window(self, field: Field, row: int, part: Area, out: NDArray[Any]) -> None:
         """Write a part of a row in tiles, or of a JPEG row, into an array of its shape."""
         with self.naming(row):
             unpack_part(field, self.stored(field, row), field.row_shape(*self.size(row)), part, out)
@@ -168,7 +168,7 @@ class Shard:
         except MissingError as missing:
             raise self.explain(missing) from missing
 
-    def prefetch_parts(self, field: Field, parts: Sequence[tuple[int, Part]]) -> None:
+    def prefetch_parts(self, field: Field, parts: Sequence[tuple[int, Area]]) -> None:
         """Ask the kernel to read the tiles that parts of rows touch from the disk, if they are mapped. Their tables are
         read at once."""
         column, spans = self._columns[field.name], self._spans_of_parts(field, parts)
@@ -177,14 +177,14 @@ class Shard:
             missing = absent(column.path, data, [start for start, _ in spans])
             prefetch(data, [spans[number] for number in missing])
 
-    def drop_parts(self, field: Field, parts: Sequence[tuple[int, Part]]) -> None:
+    def drop_parts(self, field: Field, parts: Sequence[tuple[int, Area]]) -> None:
         """Remove the tiles that parts of rows touch from the page cache."""
         column = self._columns[field.name]
         data = self._map(column.path)
         if data is not None:
             drop(column.path, data, self._spans_of_parts(field, parts))
 
-    def _spans_of_parts(self, field: Field, parts: Sequence[tuple[int, Part]]) -> list[tuple[int, int]]:
+    def _spans_of_parts(self, field: Field, parts: Sequence[tuple[int, Area]]) -> list[tuple[int, int]]:
         """Return where in the file the tiles, or the lines of raw volumes, begin and end that parts of rows touch."""
         column, touched = self._columns[field.name], list[tuple[int, int]]()
         for (row, part), (begin, end) in zip(parts, self._spans(column, [row for row, _ in parts]), strict=True):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from readers.contract.errors import DamagedError
 from readers.contract.fields import JPEG, RAW, Field
-from readers.contract.tile_grid import ALIGNED, END_BYTES, Part, TileGrid, aligned, common, shape_of
+from readers.contract.tile_grid import ALIGNED, END_BYTES, Area, TileGrid, aligned, common, shape_of
 from readers.formats.jpeg_parts import decode_part
 from readers.formats.unpack import decode_jpeg, not_the_row, scratch, split, unpack, unpack_bytes
 
@@ -44,7 +44,7 @@ def unpack_row(field: Field, stored: NDArray[np.uint8], out: NDArray[Any]) -> No
         unpack(field, stored, out)
 
 
-def unpack_part(field: Field, stored: NDArray[np.uint8], shape: tuple[int, ...], part: Part, out: NDArray[Any]) -> None:
+def unpack_part(field: Field, stored: NDArray[np.uint8], shape: tuple[int, ...], part: Area, out: NDArray[Any]) -> None:
     """Write a part of a row of this shape, in tiles or a JPEG file, into an array. Only what it touches is read, if it
     stands alone.
 
@@ -59,7 +59,7 @@ def unpack_part(field: Field, stored: NDArray[np.uint8], shape: tuple[int, ...],
 
 
 def unpack_tiles(
-    field: Field, stored: NDArray[np.uint8], shape: tuple[int, ...], part: Part, out: NDArray[Any]
+    field: Field, stored: NDArray[np.uint8], shape: tuple[int, ...], part: Area, out: NDArray[Any]
 ) -> None:
     """Write a part of a row of this shape into an array. Only the tiles that it touches are read.
 
@@ -78,7 +78,7 @@ def unpack_tiles(
         _copy(out[target], tile[inside])
 
 
-def spans_of_tiles(grid: TileGrid, part: Part, size: int, read: ReadBytes) -> list[tuple[int, int]]:
+def spans_of_tiles(grid: TileGrid, part: Area, size: int, read: ReadBytes) -> list[tuple[int, int]]:
     """Return where in a row of this size the tiles begin and end that a part touches. Those that follow each other are
     one span. Only their ends in the table are read, by `read(start, stop)`. A damaged table has no tiles."""
     numbers = [] if size <= grid.table_bytes else [number for number, _ in grid.touched(part)]

@@ -72,14 +72,41 @@ def arrows(trees: dict[str, ast.Module]) -> dict[str, set[str]]:
     return found
 
 
+def file_arrows(trees: dict[str, ast.Module]) -> dict[str, set[str]]:
+    """Return the files that each file imports when it runs, inside functions, too, but not for its types alone."""
+    modules = set(trees)
+    return {module: imports(module, running(tree), modules) for module, tree in trees.items()}
+
+
+def running(tree: ast.Module) -> ast.Module:
+    """Return a file without what only a checker of types runs."""
+    return ast.Module(
+        [node for node in tree.body if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")], []
+    )
+
+
 def circles(graph: dict[str, set[str]]) -> list[str]:
-    """Return the rooms that can be reached from themselves."""
-    reached = {room: set(below) for room, below in graph.items()}
-    for _ in graph:
-        reached = {
-            room: below | {far for near in below for far in reached.get(near, ())} for room, below in reached.items()
-        }
-    return sorted(room for room, below in reached.items() if room in below)
+    """Return the rooms, or files, that can be reached from themselves."""
+    left = dict(graph)
+    while True:  # take away what imports nothing that is left; then what nothing imports that is left
+        imported = set().union(*left.values()) if left else set()
+        ends = [name for name, below in left.items() if name not in imported or not below & left.keys()]
+        if not ends:
+            return sorted(left)
+        for name in ends:
+            del left[name]
+
+
+def twins(trees: dict[str, ast.Module]) -> dict[str, list[str]]:
+    """Return the names that several files give a class, or an alias of a type, each with its files."""
+    files: defaultdict[str, list[str]] = defaultdict(list)
+    for module, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                files[node.name].append(module)
+            elif isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias":
+                files[ast.unparse(node.target)].append(module)
+    return {name: modules for name, modules in files.items() if len(modules) > 1}
 
 
 def floors(graph: dict[str, set[str]]) -> dict[str, int]:
@@ -104,7 +131,8 @@ def main() -> None:
     drawn = [other for room, others in graph.items() if not room.endswith("__init__") for other in others]
     within = [other for other in drawn if other.startswith("packer")]
     print(f"rooms   {len(graph)}, arrows {len(drawn)}, of which {len(within)} lead to a room of packer")
-    print(f"circles {circles(graph) or 'none'}")
+    print(f"circles {circles(graph) or 'none'}, between files {circles(file_arrows(trees)) or 'none'}")
+    print(f"twins   {twins(trees) or 'none'}")
     if not circles(graph):
         levels = floors(graph)
         for level in sorted(set(levels.values()), reverse=True):

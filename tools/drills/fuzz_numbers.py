@@ -19,7 +19,7 @@ from packer.pixels.value_codec import ValueCodec, value_fill
 from packer.shards.kinds.by_field import check_row
 from readers.contract.classes import ClassTable, SegClass
 from readers.contract.fields import Field
-from readers.contract.kinds import BITS, DTYPES, IDS, INDEX, MULTILABEL, VALUES
+from readers.contract.kinds import BITS, IDS, INDEX, KINDS, MULTILABEL, VALUES
 
 Read = Callable[[bytes], NDArray[Any]]
 CLASSES = tuple(ClassTable(tuple(SegClass(f"part{number}") for number in range(count))) for count in (1, 3, 8))
@@ -51,13 +51,13 @@ def _parser(ways: Sequence[tuple[Field, Read]]) -> Callable[[bytes], None]:
 
 
 def _ids() -> Iterable[tuple[Field, Read]]:
-    for dtype in DTYPES[IDS][INDEX]:
+    for dtype in KINDS[IDS].dtypes[INDEX]:
         for codec in ID_CODECS:
             yield Field("ids", IDS, INDEX, dtype, (None, None)), IdCodec(IdRules(codec), dtype, MOST_PIXELS).read
 
 
 def _values() -> Iterable[tuple[Field, Read]]:
-    for dtype in DTYPES[VALUES][INDEX]:
+    for dtype in KINDS[VALUES].dtypes[INDEX]:
         for rules in (ValueRules(), ValueRules(7), *([ValueRules(0, 0.001)] if dtype[1] == "f" else [])):
             fill = value_fill(rules, dtype)
             field = Field("values", VALUES, INDEX, dtype, (None, None), fill=fill)

@@ -15,7 +15,7 @@ from typing import Any
 from readers.contract.classes import ClassTable, SegClass
 from readers.contract.fields import Field, classes_field, picture_field
 from readers.contract.json_entry import fingerprint
-from readers.contract.kinds import BITS, DTYPES, IDS, INDEX, MULTILABEL, PLANES, VALUES
+from readers.contract.kinds import BITS, IDS, INDEX, KINDS, MULTILABEL, PLANES, VALUES
 from readers.contract.manifest import Manifest, Split
 from readers.contract.parts import Part
 from readers.contract.statistics import no_rows
@@ -25,7 +25,7 @@ SIZE = (5, 7)
 VALUES_TO_PUT: tuple[Any, ...] = (
     *(None, True, False, "", "nan", "raw", "tiles", "image", "label", "|u1", "<u4", "<f2", "<f4", "<i2", [], {}),
     *(0, 1, 2, 3, 9, 17, 255, 65535, -1, 0.5, 1e300, 2**31, 2**53, 2**63 - 1, 2**63, 10**400, [1, 2], [None, None]),
-    *(kind for kind in DTYPES),
+    *KINDS,
 )
 Place = tuple[Any, Any]
 """An object or a list of a document, and a key in it."""

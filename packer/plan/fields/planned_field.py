@@ -12,9 +12,9 @@ import numpy as np
 
 from packer.decoding.header import Header
 from packer.errors import BadPair, UsageError, counted
-from packer.pixels.field_options import FieldOptions
+from packer.pixels.field_options import FieldOptions, ReadRule
 from packer.pixels.jpeg_rules import JpegRules, can_be_jpeg
-from packer.recipe.field_rule import FieldRule, ReadRule
+from packer.recipe.field_rule import FieldRule
 from readers.contract.classes import ClassTable
 from readers.contract.fields import JPEG, RAW, TILED, Field
 from readers.contract.kinds import PICTURE

@@ -100,3 +100,6 @@ def _statistics(counts: Sequence[int], ignored: int) -> ClassStatistics:
 def _codec(classes: ClassTable, rules: LabelRules, max_pixels: int) -> LabelCodec:
     """Return the codec, kept from shard to shard: its tables take longer to fill than a picture to decode."""
     return LabelCodec(classes, rules, max_pixels)
+
+
+KIND = ClassesKind

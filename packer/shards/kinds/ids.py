@@ -40,3 +40,6 @@ class IdsKind:
 def check(field: Field, ids: NDArray[Any]) -> IdStatistics:
     """Return the statistics of a stored row; every number is possible."""
     return IdStatistics(ids.size, ids.size - int(np.count_nonzero(ids)))
+
+
+KIND = IdsKind

@@ -69,3 +69,6 @@ def check(field: Field, label: NDArray[Any]) -> ClassStatistics:
     return ClassStatistics(
         tuple(pixels), tuple(rows), tuple([area * row for row in rows]), area - int(np.count_nonzero(planes.any(0)))
     )
+
+
+KIND = MultilabelKind

@@ -108,3 +108,6 @@ def count(planes: NDArray[Any]) -> PictureStatistics:
 def _statistics(numbers: int, bands: Iterable[tuple[int, int]]) -> PictureStatistics:
     sums, squares = zip(*bands, strict=True)
     return PictureStatistics(numbers, sums, squares)
+
+
+KIND = PictureKind

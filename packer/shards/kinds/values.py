@@ -55,3 +55,6 @@ def check(field: Field, values: NDArray[Any]) -> ValueStatistics:
 def _bits(numbers: NDArray[Any]) -> NDArray[Any]:
     """Return numbers that are equal where the stored bits are: NaN has one form."""
     return numbers.view(f"<u{numbers.itemsize}")
+
+
+KIND = ValuesKind

@@ -22,7 +22,7 @@ _WHOLE, _FIRST, _MIDDLE, _LAST = range(4)
 _PICTURE = struct.Struct("<IfQQ")
 
 
-class Record(NamedTuple):
+class RecordSpan(NamedTuple):
     """The place of a record in its file, and the id in its header."""
 
     start: int
@@ -30,7 +30,7 @@ class Record(NamedTuple):
     number: int
 
 
-def records(file: BinaryIO, whole: int) -> Iterator[Record]:
+def records(file: BinaryIO, whole: int) -> Iterator[RecordSpan]:
     """Yield all records of a file of this size. Raise BadPair where it is damaged or cut off."""
     at = 0
     while at < whole:
@@ -39,7 +39,7 @@ def records(file: BinaryIO, whole: int) -> Iterator[Record]:
         header = _read(file, start, min(size, _PICTURE.size)) if len(parts) == 1 else _joined(file, parts)
         number = _header(header, at)[1]
         end = parts[-1][0] + parts[-1][1] + -parts[-1][1] % 4
-        yield Record(at, end - at, number)
+        yield RecordSpan(at, end - at, number)
         at = end
 
 

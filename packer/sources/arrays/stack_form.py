@@ -43,7 +43,7 @@ FIRST, LAST = 0, 2
 FEW = 4
 MOST_ROWS = 1 << 30
 """A build has the keys of all rows in memory."""
-Shape: TypeAlias = tuple[int, ...]
+ArrayShape: TypeAlias = tuple[int, ...]
 Axes: TypeAlias = "tuple[int | None, int | None]"
 """The axis of the channels of the image, and that of the label."""
 NO_SIZE = "no common height and width", "expected (N, H, W), (N, H, W, C) or (N, C, H, W) of both"
@@ -93,7 +93,7 @@ def shape_text(stack: Shaped) -> str:
     return f"{stack.shape} {stack.dtype.name}"
 
 
-def _likeliest(image: Shape, label: Shape) -> list[Axes]:
+def _likeliest(image: ArrayShape, label: ArrayShape) -> list[Axes]:
     """Return where the channels of both may be if both have one height and width: those ways of the fewest channels.
 
     Up to 4 channels are likelier than up to 16, and these are likelier than more.
@@ -107,12 +107,12 @@ def _likeliest(image: Shape, label: Shape) -> list[Axes]:
     return ways[min(ways)] if ways else []
 
 
-def _axes(shape: Shape) -> tuple[int | None, ...]:
+def _axes(shape: ArrayShape) -> tuple[int | None, ...]:
     """Return where the channels in rows of this shape may be."""
     return {3: (None,), 4: (FIRST, LAST)}.get(len(shape), ())
 
 
-def _size(shape: Shape, axis: int | None) -> tuple[Size, int]:
+def _size(shape: ArrayShape, axis: int | None) -> tuple[Size, int]:
     """Return height and width of the rows, and the number of their channels."""
     if axis is None:
         return (shape[1], shape[2]), 1

@@ -96,16 +96,16 @@ def tensors_in(data: bytes) -> Any:
             if operation.name == "STOP":
                 return machine.stack[-1]
             if count >= MOST_OPERATIONS:
-                raise _TooMuchError(f"has more than {MOST_OPERATIONS} pickled operations; save fewer tensors")
+                raise _TooManyOperationsError(f"has more than {MOST_OPERATIONS} pickled operations; save fewer tensors")
             machine.step(operation.name, argument)
-    except (_TooMuchError, _ForeignError):
+    except (_TooManyOperationsError, _ForeignError):
         raise
     except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
         raise ValueError("is damaged: it was not pickled by torch.save") from error
     raise ValueError("is damaged: what was pickled has no end")
 
 
-class _TooMuchError(ValueError): ...
+class _TooManyOperationsError(ValueError): ...
 
 
 class _ForeignError(ValueError):

@@ -98,13 +98,13 @@ def _whole() -> Iterator[None]:
     """Turn what zipfile raises into the reason why a file cannot be read."""
     try:
         yield
-    except _TooMuchError as error:
+    except _TooLargeError as error:
         raise ValueError(f"has {error} bytes of names of members; {MOST_DIRECTORY} are read at most") from error
     except (BadZipFile, RuntimeError, ValueError, OverflowError, EOFError, struct.error) as error:
         raise ValueError("is damaged, or was saved before PyTorch 1.6; load it and save it again") from error
 
 
-class _TooMuchError(Exception): ...
+class _TooLargeError(Exception): ...
 
 
 class _Bounded(io.FileIO):
@@ -114,7 +114,7 @@ class _Bounded(io.FileIO):
 
     def read(self, size: int | None = -1, /) -> bytes:
         if size is not None and size > self.most:
-            raise _TooMuchError(size)
+            raise _TooLargeError(size)
         return super().read(-1 if size is None else size) or b""
 
 

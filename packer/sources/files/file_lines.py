@@ -19,14 +19,14 @@ from readers.machine import Machine
 
 GIB = 1 << 30
 
-Opened: TypeAlias = "StripFile | SlideFile"
+OpenedFile: TypeAlias = "StripFile | SlideFile"
 
 
 class FileLines:
     """The lines of one file, or of a file for each class; a class without a file has an empty path."""
 
-    def __init__(self, paths: Sequence[str], opened: Callable[[str], Opened]) -> None:
-        self._files: list[Opened | None] = []
+    def __init__(self, paths: Sequence[str], opened: Callable[[str], OpenedFile]) -> None:
+        self._files: list[OpenedFile | None] = []
         with ExitStack() as exits:
             for path in paths:
                 self._files.append(opened(path) if path else None)

@@ -33,7 +33,7 @@ from packer.recipe.row_ref import RowRef
 from packer.recipe.source import UNKNOWN, Given, Heads, Lines, Loaded, Source
 from packer.sources.ask_all import THREADS, ask_all
 from packer.sources.file_states import UNREADABLE, FileState, are_young, state_of
-from packer.sources.files.file_lines import FileLines, Opened
+from packer.sources.files.file_lines import FileLines, OpenedFile
 from packer.sources.files.files_below import check_below
 from packer.sources.files.slides import Levels, check_level, files_of_slide, has_folder, is_slide, slide_levels
 from packer.sources.volumes.tiff_volume import PageLines, volume_of
@@ -212,7 +212,7 @@ class FolderSource(Source):
         names = files_of_slide(self.raw, path)
         return _together([*[digest_raw(self.raw / name) for name in names], *names[1:]])
 
-    def _opened(self, path: str) -> Opened:
+    def _opened(self, path: str) -> OpenedFile:
         """Open a file whose lines are decoded in order."""
         if not is_slide(path):
             return StripFile(self.raw / path, self.max_pixels)

@@ -15,13 +15,13 @@ from packer.errors import BadPair, LostFile
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Lines, Loaded, Slices
 from packer.sources.file_states import state_of
-from packer.sources.volumes.nifti import NiftiSlices, class_slice
 from packer.sources.volumes.nifti_lines import NiftiLines
+from packer.sources.volumes.nifti_source import NiftiSource, class_slice
 from packer.sources.volumes.nifti_volume import THIRD, Volume
 
 
-class NiftiVolumes(NiftiSlices):
-    """Pairs of volumes, whose slices lie along an axis as those of `NiftiSlices`."""
+class NiftiVolumes(NiftiSource):
+    """Pairs of whole volumes, whose slices follow each other along an axis."""
 
     kind: ClassVar[str] = "nifti volumes"
     gives_lines: ClassVar[bool] = True
