@@ -24,7 +24,7 @@ MOST_LINES = 40
 @pytest.fixture(autouse=True)
 def added(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do what the page says: save the file, and add the line."""
-    (code,) = re.findall(r"^```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+    (code,) = re.findall(r"^## Add a source.*?^```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
     assert len(code.splitlines()) < MOST_LINES
     ((kind, name),) = re.findall(r'`"(\w+)": "([\w.]+)"` to `CONTAINERS`', TEXT)
     module = ModuleType(f"packer.sources.{name.rpartition('.')[0]}")
