@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from readers.band import Stripe
     from readers.by_format import ArrowSegDataset, Hdf5SegDataset, LmdbSegDataset, NpySegDataset, open_dataset
     from readers.collate import Sample, collate_lists
+    from readers.contract.place import Place
     from readers.contract.tiles import Tile
     from readers.crop import CenterCrop, RandomCrop
     from readers.dataset import SegDataset
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from readers.loader import Loader
     from readers.mix import MixedOrder
     from readers.order import Order
+    from readers.predictions.write import PredictionFile, write_prediction
     from readers.slot_loader import SlotDataLoader
     from readers.stripes import stitch, stitch_all, stitch_stripes
 
@@ -51,6 +53,8 @@ __all__ = [
     "NoPackError",
     "NpySegDataset",
     "Order",
+    "Place",
+    "PredictionFile",
     "RandomCrop",
     "ReadError",
     "RequestError",
@@ -70,6 +74,7 @@ __all__ = [
     "stitch_stripes",
     "to_device",
     "watch",
+    "write_prediction",
 ]
 
 _MODULES = {
@@ -80,6 +85,8 @@ _MODULES = {
     "Order": "readers.order",
     "RandomCrop": "readers.crop",
     "Sample": "readers.collate",
+    "Place": "readers.contract.place",
+    "PredictionFile": "readers.predictions.write",
     "SegDataset": "readers.dataset",
     "SlotDataLoader": "readers.slot_loader",
     "Stripe": "readers.band",
@@ -92,6 +99,7 @@ _MODULES = {
     "stitch_stripes": "readers.stripes",
     "to_device": "readers.device",
     "watch": "readers.diagnosis.watch",
+    "write_prediction": "readers.predictions.write",
 }
 
 

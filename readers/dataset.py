@@ -18,6 +18,7 @@ from readers.contract.classes import ClassTable
 from readers.contract.errors import RequestError
 from readers.contract.fields import LABEL, Field, Sides
 from readers.contract.manifest import Manifest
+from readers.contract.place import Place
 from readers.contract.statistics import Statistics, class_counts
 from readers.contract.tiles import tile_starts, window_key
 from readers.crop import CenterCrop, CropAndFlip
@@ -288,6 +289,10 @@ class SegDataset(Dataset[Any]):
         """Return height and width of a sample as it is stored, of a volume depth, height and width."""
         shard, row = self._pack.table.locate(self._row(index))
         return self._pack.shard(shard).size(row)
+
+    def place(self, index: int) -> Place | None:
+        """Return where the pixels of a sample are in the world, as it is stored; None if its files do not say it."""
+        return self._pack.place(self._row(index))
 
     def index(self, key: str) -> int:
         """Return the index of the sample with this key; a KeyError names similar keys. It opens a few shards."""

@@ -9,6 +9,7 @@ import weakref
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import closing
 from functools import partial
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -18,7 +19,8 @@ from readers.contract.errors import DamagedError, RequestError, VersionError
 from readers.contract.fields import IMAGE, LABEL, READABLE, Field
 from readers.contract.files import plain_file, sha256
 from readers.contract.manifest import ALL, SHARDS, Manifest, Split, generation_path
-from readers.contract.receipt import shard_stem
+from readers.contract.place import Place
+from readers.contract.receipt import Receipt, shard_stem
 from readers.contract.shard_table import ShardTable, field_bits, table_path
 from readers.delivered import LABELLED
 from readers.formats import opener, shard_paths
@@ -36,6 +38,8 @@ often limited to 1024 of these."""
 MOST_HELD_SHARDS = 128
 """The same for shards of a cache: the lock of each has a file descriptor."""
 
+MOST_RECEIPTS = 16
+"""The shards whose places stay in memory."""
 BOTH = (IMAGE, LABEL)
 """The fields of a sample by default, if a pack has them."""
 
@@ -67,6 +71,7 @@ class Pack:
         if digests and sha256(table_path(root, manifest.table)) != manifest.table:
             raise DamagedError(f"{table_path(root, manifest.table)}: its SHA-256 is not the one in the manifest")
         self._shards: OrderedDict[int, Shard] = OrderedDict()
+        self._places: dict[int, tuple[Place | None, ...]] = {}
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._most_open = MOST_OPEN_SHARDS
@@ -197,6 +202,24 @@ class Pack:
         weakref.finalize(shard, held.close)  # the files stay as long as the shard is open
         with self._own_lock():
             return self._known(number) or self._add(number, shard)
+
+    def place(self, row: int) -> Place | None:
+        """Return where the pixels of a row are in the world; None if its files do not say it."""
+        number, inside = self.table.locate(row)
+        places = self._places.get(number)
+        if places is None:
+            places = self._read_receipt(number).places
+            if len(self._places) >= MOST_RECEIPTS:
+                self._places.clear()
+            self._places[number] = places
+        return places[inside] if places else None
+
+    def _read_receipt(self, number: int) -> Receipt:
+        """Read the receipt of a shard, which comes with the shard into a cache."""
+        if self.cached is None:
+            return read_receipt(self.root, self.stem(number), self.table.receipt(number))
+        with closing(self.cached.hold(self.stem(number).name, self.table.receipt(number))):
+            return read_receipt(self.root, self.stem(number), self.table.receipt(number))
 
     def fetch(self, number: int) -> None:
         """Fetch a shard into the cache if it is not there; its last use is now. Raises CacheFullError."""

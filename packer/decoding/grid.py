@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.errors import BadPair
+from readers.contract.place import GEO, System
 
 NOISE = 0.1
 """A corner of two pictures may differ by this part of a pixel: transforms are rounded when a file is written."""
@@ -18,7 +19,7 @@ GridTransform = tuple[float, ...]
 
 
 class Grid(NamedTuple):
-    """The transforms of a header by their names, the one that counts first, and the code of the coordinate system.
+    """The transforms of a header by their names, the one that counts first, and the coordinate system.
 
     A transform has the rows of a matrix: those of two or three coordinates, each with a number for each axis of the
     file and one to add. `sides` are the pixels along these axes.
@@ -26,25 +27,31 @@ class Grid(NamedTuple):
 
     sides: tuple[int, ...]
     transforms: tuple[tuple[str, GridTransform], ...] = ()
-    system: str = ""
+    system: System = System(GEO)
+    assumed: GridTransform = ()
+    """The transform that libraries assume if the header names none. It is not compared."""
+
+    @property
+    def transform(self) -> GridTransform:
+        """The transform that counts; empty if the header says nothing."""
+        return next((numbers for _, numbers in self.transforms), self.assumed)
 
 
 def check_same_grid(image: str, grid: Grid | None, label: str, other: Grid | None, noun: str) -> None:
     """Refuse two files whose headers say that their pixels are at other places. A file without a place is at any."""
     if grid is None or other is None:
         return
-    if grid.system and other.system and grid.system != other.system:
-        raise BadPair(
-            f"{image} is in {grid.system}, its {noun} {label} in {other.system}; bring one to the grid of the other"
-        )
-    mine, theirs = dict(grid.transforms), dict(other.transforms)
-    if not mine or not theirs or len(grid.sides) != len(other.sides):
+    mine, theirs = grid.system.crs, other.system.crs
+    if mine and theirs and mine != theirs:
+        raise BadPair(f"{image} is in {mine}, its {noun} {label} in {theirs}; bring one to the grid of the other")
+    ours, others = dict(grid.transforms), dict(other.transforms)
+    if not ours or not others or len(grid.sides) != len(other.sides):
         return
-    shared = next((name for name in mine if name in theirs), None)
+    shared = next((name for name in ours if name in others), None)
     if shared is None:
-        first, second = next(iter(mine.values())), next(iter(theirs.values()))
+        first, second = grid.transform, other.transform
     else:
-        first, second = mine[shared], theirs[shared]
+        first, second = ours[shared], others[shared]
     corner = _other_corner(_matrix(first), _matrix(second), grid.sides)
     if corner is not None:
         index, at, other_at = corner

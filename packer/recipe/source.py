@@ -17,6 +17,7 @@ from packer.pixels.nearest_lines import StoredLines
 from packer.recipe.row_ref import RowRef
 from readers.contract.classes import ClassTable
 from readers.contract.fields import Field
+from readers.contract.place import Place
 from readers.contract.receipt import CONTROL, MOST_NOTE
 from readers.contract.tiles import Size
 
@@ -82,6 +83,8 @@ class Loaded(NamedTuple):
     """Numbers of which only the sum of all rows matters, by the words behind them, such as "objects painted"."""
     is_lost: bool = False
     """True if it is bad because this machine cannot read a file, or finds another one."""
+    place: Place | None = None
+    """Where the upright picture is in the world, if the source knows it. The bytes of a TIFF say it themselves."""
     at_stored: Callable[[LinesOf], Loaded] | None = None
     """Returns the row for a pack without all pixels of its picture, with notes and counts of what is lost."""
 

@@ -141,6 +141,7 @@ def _receipt(spec: ShardSpec, table: RowTable) -> Receipt:
         looks=table.looks,
         statistics=table.statistics,
         psnr=table.psnr,
+        places=table.places,
     )
     return replace(receipt, fingerprint=content_fingerprint(receipt))
 

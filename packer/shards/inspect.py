@@ -32,6 +32,7 @@ from packer.shards.kinds import FieldKind
 from packer.shards.kinds.by_field import kinds_of
 from readers.contract.classes import ClassTable
 from readers.contract.json_entry import Entry
+from readers.contract.place import System
 from readers.contract.tiles import Size
 
 MOST_COUNTS = 4096
@@ -158,9 +159,10 @@ def _header(*facts: Any) -> Header:
     header = Header(*facts)
     if header.grid is None:
         return header
-    sides, transforms, system = header.grid
-    transforms_of = tuple((name, tuple(numbers)) for name, numbers in transforms)
-    return replace(header, grid=Grid(tuple(sides), transforms_of, system))
+    sides, transforms, (kind, crs, keys, numbers, text), assumed = header.grid
+    transforms_of = tuple((name, tuple(numbers_of_form)) for name, numbers_of_form in transforms)
+    system = System(kind, crs, tuple(keys), tuple(numbers), text)
+    return replace(header, grid=Grid(tuple(sides), transforms_of, system, tuple(assumed)))
 
 
 def _heads(parts: Sequence[str], fields: Sequence[FieldData]) -> LabelCounts:

@@ -6,11 +6,12 @@ from pathlib import Path
 
 from readers.contract.errors import DamagedError
 from readers.contract.json_entry import fingerprint
+from readers.contract.place import places_json
 from readers.contract.receipt import SUFFIX, Receipt
 
 
 def content_fingerprint(receipt: Receipt) -> str:
-    """Return the fingerprint of a shard: of its recipe, sources, rejects, notes and counts."""
+    """Return the fingerprint of a shard: of its recipe, sources, rejects, notes, counts and places."""
     facts: list[object] = [
         receipt.recipe,
         receipt.split,
@@ -21,6 +22,8 @@ def content_fingerprint(receipt: Receipt) -> str:
     ]
     if receipt.counts:
         facts.append(receipt.counts)
+    if receipt.places:
+        facts.append(places_json(receipt.places))
     return fingerprint(facts)[:32]
 
 

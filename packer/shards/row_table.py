@@ -15,6 +15,7 @@ from packer.shards.row_counts import CountedFields, RowCounts
 from packer.shards.rows import Row
 from packer.shards.stamps import record
 from readers.contract.fields import Field
+from readers.contract.place import Place
 from readers.contract.receipt import Note, Reject, RowInput
 from readers.contract.receipt_facts import most_of
 from readers.contract.statistics import Statistics, no_rows
@@ -32,6 +33,7 @@ class RowTable:
         self._digests = np.zeros((len(pieces), len(nothing)), "S64")
         self._rejects: dict[int, str] = {}
         self._notes: dict[int, str] = {}
+        self._places: dict[int, Place] = {}
         self._adding = threading.Lock()
         self._sums = Counter[str]()
         self._fields, self._counted = tuple(fields), counted
@@ -51,6 +53,8 @@ class RowTable:
         self._counts.put(index, self._counted, self._fields, row.statistics)
         if row.note:
             self._notes[index] = row.note
+        if row.place is not None:
+            self._places[index] = row.place
         with self._adding:
             self._statistics = list(map(add, self._statistics, row.statistics))
             self._sums.update(row.counts or {})
@@ -89,6 +93,11 @@ class RowTable:
     @property
     def notes(self) -> tuple[Note, ...]:
         return tuple(Note(self._pieces[index].key, text) for index, text in sorted(self._notes.items()))
+
+    @property
+    def places(self) -> tuple[Place | None, ...]:
+        """The place of each row that is packed; nothing if no row has one."""
+        return tuple(map(self._places.get, self.kept)) if self._places else ()
 
     @property
     def sums(self) -> dict[str, int]:

@@ -34,12 +34,14 @@ from packer.shards.columns import RowMemory
 from packer.shards.giant_rows import is_giant
 from packer.shards.kinds import Decoded
 from packer.shards.kinds.by_field import check_row, kinds_of
+from packer.shards.row_places import place_of, stored_place
 from packer.shards.scratch import Scratch
 from readers.contract.fields import LABEL, Field, Sides
+from readers.contract.place import Place
 from readers.contract.receipt import RowInput
 from readers.contract.receipt_facts import NO_DATA
 from readers.contract.statistics import FieldStatistics
-from readers.contract.tiles import Size
+from readers.contract.tiles import Origin, Size
 
 AGAIN = "rows of {} encoded again: {}"
 """The words of a count: the field and the reason, if JPEG files were to be kept."""
@@ -66,6 +68,8 @@ class Row:
     """A fact about the row, if it is good and its source has noticed one."""
     counts: Mapping[str, int] | None = None
     """Numbers of a good row that are summed. Only the first tile of a picture has those of the source."""
+    place: Place | None = None
+    """Where the pixels of a good row are in the world, if its files say it."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,16 @@ class RowMaker:
             pieces = zip(targets, inputs, strict=True)
             rows = [self._pack(target, source, fields, data) for target, source in pieces]  # all or none
             loaded = self._noting_no_data(loaded, headers)
-            return [_with_facts(row, target.piece, loaded, state) for row, target in zip(rows, targets, strict=True)]
+            rows = [_with_facts(row, target.piece, loaded, state) for row, target in zip(rows, targets, strict=True)]
+            place = _place_in(loaded, headers)
+            return (
+                rows
+                if place is None
+                else [
+                    replace(row, place=self._stored_place(place, fields[0].size, target.piece.origin))
+                    for row, target in zip(rows, targets, strict=True)
+                ]
+            )
         except BadPair as bad:
             self._check_not_lost(first, bad)
             return [Row(source, reject=str(bad), state=state) for source in inputs]
@@ -142,7 +155,7 @@ class RowMaker:
         )
         row = Row(source, tuple(sums), look, tuple(statistics), size=piece.size, psnr=tuple(psnr))
         loaded = self._noting_no_data(loaded, headers)
-        return _with_facts(row, piece, loaded, state)
+        return replace(_with_facts(row, piece, loaded, state), place=_place_in(loaded, headers))
 
     def _check_not_lost(self, piece: Piece, bad: BadPair) -> None:
         """Raise LostFileError if this machine cannot read what the plan has read: such a row is not to be a reject.
@@ -175,6 +188,10 @@ class RowMaker:
             if value and not _is_handled(rule, value)
         }
         return loaded._replace(counts={**(loaded.counts or {}), **counts}) if counts else loaded
+
+    def _stored_place(self, place: Place, size: Size, origin: Origin | None) -> Place:
+        """Return the place of a row whose picture or volume of this size has a place. Volumes keep their size."""
+        return place if len(size) > 2 else stored_place(place, self._geometry.placement(size, origin))
 
     def _build(
         self, target: RowTarget, fields: Sequence[Lines], names: Sequence[str], scratch: Scratch
@@ -264,6 +281,13 @@ def _headers(part: str, data: Given) -> dict[str, Header]:
         with naming(path):
             headers[path] = read_header(BytesIO(file), sys.maxsize)
     return headers
+
+
+def _place_in(loaded: Loaded, headers: Sequence[Mapping[str, Header]]) -> Place | None:
+    """Return the place of a picture: from its source, or from the header of the first field's file."""
+    if loaded.place is not None:
+        return loaded.place
+    return next(map(place_of, headers[0].values()), None)
 
 
 def _is_handled(rule: FieldRule, value: str) -> bool:

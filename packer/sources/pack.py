@@ -167,7 +167,7 @@ class PackSource(Source):
                 data.append(_given(field, shard.numbers(field, row, stored), stored, f"{ref.split}/{ref.key}"))
             except DamagedError as error:
                 return Loaded((), self.templates, _bad(ref, str(error)))
-        return Loaded(tuple(data), self._identity(ref), notes=facts.notes_of(ref.key))
+        return Loaded(tuple(data), self._identity(ref), notes=facts.notes_of(ref.key), place=facts.place(row))
 
     @property
     def gives_lines(self) -> bool:
@@ -188,7 +188,7 @@ class PackSource(Source):
                 )
         except DamagedError as error:
             return Loaded((), self.templates, _bad(ref, str(error)))
-        return Loaded(tuple(data), self._identity(ref), notes=facts.notes_of(ref.key))
+        return Loaded(tuple(data), self._identity(ref), notes=facts.notes_of(ref.key), place=facts.place(row))
 
     def to_text(self) -> str:
         manifest = self._pack.manifest

@@ -14,6 +14,7 @@ from readers.contract.errors import DamagedError
 from readers.contract.json_entry import Entry, JsonProblem, loads
 from readers.contract.json_lines import json_lines
 from readers.contract.manifest import DIGEST, NAME, STORAGES
+from readers.contract.place import Place, places_json, read_places
 from readers.contract.statistics import Statistics, read_statistics, statistics_json
 
 SUFFIX = ".receipt.json"
@@ -22,6 +23,7 @@ FLAT = "flat"
 LOOKS = re.compile(rf"^[0-9a-f]{{8}}(?:[0-9a-f]{{16}}|{FLAT})$", re.MULTILINE)
 FINGERPRINT = re.compile(r"[0-9a-f]{32}")
 PSNR, MOST_PSNR = "psnr", 10_000
+PLACES = "places"
 MOST_NOTE = 500
 """The characters that a note may have."""
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -97,6 +99,8 @@ class Receipt:
     """The sums of what the source counted in the rows, by the words behind each number: "objects painted"."""
     psnr: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """For each field that is stored as JPEG the PSNR of each row, in hundredths of a decibel."""
+    places: tuple[Place | None, ...] = ()
+    """Where the pixels of each row are in the world, None if its files do not say it. Empty if no row has a place."""
     digest: str = field(default="", compare=False)
     """The SHA-256 of the file that it was read from."""
 
@@ -144,6 +148,7 @@ class Receipt:
             "looks": self.looks,
             "statistics": statistics_json(self.statistics),
             **({PSNR: self.psnr} if self.psnr else {}),
+            **({PLACES: places_json(self.places)} if self.places else {}),
         }
         return "".join(json_lines(document)) + "\n"
 
@@ -172,6 +177,7 @@ class Receipt:
             looks=entry.texts("looks"),
             statistics=read_statistics(entry, "statistics"),
             psnr=_psnr(entry.entry(PSNR), fields) if entry.has(PSNR) else {},
+            places=read_places(entry.entry(PLACES)) if entry.has(PLACES) else (),
         )
         entry.close()
         _check(receipt, problems)
@@ -259,6 +265,8 @@ def _check(receipt: Receipt, problems: list[JsonProblem]) -> None:
         problems.append(JsonProblem("looks", f"expected {rows} texts such as 0123abcd0123456789abcdef"))
     if any(len(values) != rows for values in receipt.psnr.values()):
         problems.append(JsonProblem(PSNR, f"expected {rows} numbers for each field"))
+    if receipt.places and len(receipt.places) != rows:
+        problems.append(JsonProblem(PLACES, f"expected a place or an empty list for each of {rows} rows"))
     if receipt.rows + len(receipt.rejects) != len(receipt.sources):
         problems.append(
             JsonProblem("crc32", f"{rows} rows and {len(receipt.rejects)} rejects of {len(receipt.sources)} pairs")

@@ -26,7 +26,7 @@ ALLOWED = ("tools/checks/language.py", "tests/test_docs_language.py", "docs/meas
 
 HEADLESS = re.compile(r"(What|How|Where|Whether|Which|When|Why|Of|As|For to)\b")
 HEAD_ADVICE = "begin with a verb or a noun"
-VAGUE_NAMES = frozenset({"one", "place", "said", "told"})
+VAGUE_NAMES = frozenset({"one", "said", "told"})
 FILLER_NAMES = frozenset({"each", "found", "given", "known", "there", "wanted"})
 NAME_ADVICE = "name the thing: shard, row, field, message, index, path"
 NAMED_ROOMS = ("packer/", "readers/")

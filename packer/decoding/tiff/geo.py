@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Mapping
 
 from packer.decoding.grid import Grid, GridTransform, usable
+from readers.contract.place import GEO, System
+from readers.contract.plain_text import odd_character
 
-SCALE, TIEPOINTS, MATRIX, KEYS, NO_DATA = 33550, 33922, 34264, 34735, 42113
-LETTERS = {SCALE: (12, "d"), TIEPOINTS: (12, "d"), MATRIX: (12, "d"), KEYS: (3, "H"), NO_DATA: (2, "B")}
+SCALE, TIEPOINTS, MATRIX, KEYS, DOUBLES, TEXTS, NO_DATA = 33550, 33922, 34264, 34735, 34736, 34737, 42113
+LETTERS = {
+    **dict.fromkeys((SCALE, TIEPOINTS, MATRIX, DOUBLES), (12, "d")),
+    **dict.fromkeys((TEXTS, NO_DATA), (2, "B")),
+    KEYS: (3, "H"),
+}
 """The type that each of these tags has, and the letter of its numbers."""
 MOST_NUMBERS = 1 << 12
 _MODEL, _RASTER, _GEOGRAPHIC, _PROJECTED = 1024, 1025, 2048, 3072
@@ -21,12 +28,21 @@ def grid_of(tags: Mapping[int, bytes], order: str, sides: tuple[int, int]) -> Gr
     """Return the place of a picture with these tags, width and height. None if they do not say it."""
     keys = _keys(_numbers(tags, order, KEYS))
     code = keys.get(_SYSTEMS.get(int(keys.get(_MODEL, 0)), 0), 0)
-    system = f"EPSG:{code}" if 0 < code < _USER_DEFINED else ""
+    crs = f"EPSG:{code}" if 0 < code < _USER_DEFINED else ""
     transform = _transform(tags, order, 0.5 if keys.get(_RASTER) == _POINT else 0.0)
-    is_known = usable(transform, 2) and (system != "" or not _is_plain(transform))
-    if not system and not is_known:
+    is_known = usable(transform, 2) and (crs != "" or not _is_plain(transform))
+    if not crs and not is_known:
         return None
-    return Grid(sides, (("transform", transform),) if is_known else (), system)
+    return Grid(sides, (("transform", transform),) if is_known else (), _system(tags, order, crs))
+
+
+def _system(tags: Mapping[int, bytes], order: str, crs: str) -> System:
+    """Return the coordinate system by all that the file says of it."""
+    keys, doubles = _numbers(tags, order, KEYS), _numbers(tags, order, DOUBLES)
+    text = tags.get(TEXTS, b"").rstrip(b"\0").decode("ascii", "replace")
+    if not all(map(math.isfinite, doubles)) or odd_character(text):
+        return System(GEO, crs)
+    return System(GEO, crs, tuple(map(int, keys)), doubles, text)
 
 
 def no_data_of(tags: Mapping[int, bytes]) -> str:

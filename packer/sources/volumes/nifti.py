@@ -22,6 +22,7 @@ from packer.sources.volumes.nifti_pairs import Volumes
 from packer.sources.volumes.nifti_source import PART, NiftiSource, class_slice
 from packer.sources.volumes.nifti_volume import THIRD, Volume
 from packer.sources.volumes.nifti_whole import NiftiVolumes
+from packer.sources.volumes.volume_place import slice_place
 
 KEPT, MOST_KEPT = 4, 1 << 32
 """The volumes read whole that a worker keeps, and their bytes, but always one besides the new one."""
@@ -68,14 +69,16 @@ class NiftiSlices(NiftiSource):
                     data.append(self._slice(field, part))
         except BadPair as bad:
             return Loaded.refused(bad, (), ("",) * len(ref.parts))
-        return Loaded(tuple(data), tuple(map(identity, data)))
+        path, number = _named_slice(ref.parts[0])
+        place = slice_place(self._volume(path), number)
+        return Loaded(tuple(data), tuple(map(identity, data)), place=place)
 
     def _heads(self, ref: RowRef) -> tuple[Header, ...]:
         """Return the headers of a row. Volumes with different numbers of slices have no good row."""
         heads, counts = [], []
         for field, part in enumerate(ref.parts):
             with naming(part):
-                path, _ = _place(part)
+                path, _ = _named_slice(part)
                 heads.append(self._header(field, path))
                 counts.append(self._volume(path).slices)
         check_alike(ref.parts[0], heads[0], ref.parts[1], heads[1])
@@ -84,7 +87,7 @@ class NiftiSlices(NiftiSource):
         return tuple(heads)
 
     def _slice(self, field: int, part: str) -> NDArray[Any]:
-        path, number = _place(part)
+        path, number = _named_slice(part)
         volume = self._volume(path)
         values = volume.values(volume.numbers(number, self._bytes(path, volume) if volume.is_read_whole else None))
         return class_slice(values) if field else values
@@ -120,7 +123,7 @@ class NiftiSlices(NiftiSource):
             return str(bad)
 
 
-def _place(part: str) -> tuple[str, int]:
+def _named_slice(part: str) -> tuple[str, int]:
     """Return the path and the number of a slice."""
     match = PART.fullmatch(part)
     if match is None:

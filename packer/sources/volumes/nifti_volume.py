@@ -19,6 +19,7 @@ from zlib_ng import zlib_ng
 
 from packer.decoding.grid import Grid, GridTransform, usable
 from packer.errors import BadPair
+from readers.contract.place import NIFTI, System
 from readers.contract.regular_files import open_raw
 
 SUFFIXES = (".nii", ".nii.gz")
@@ -248,7 +249,22 @@ def _grid(head: bytes, sides: tuple[int, int, int]) -> Grid | None:
         turned, rows = struct.unpack_from(order + "6d", head, 352), struct.unpack_from(order + "12d", head, 400)
     forms = {"sform": rows if matrix > 0 else (), "qform": _rotation(turned, spacing) if quaternion > 0 else ()}
     usable_forms = tuple((name, rows) for name, rows in forms.items() if usable(rows, 3))
-    return Grid(sides, usable_forms) if usable_forms else None
+    assumed = _by_spacing(spacing[1:4], sides)
+    return Grid(sides, usable_forms, System(NIFTI), assumed) if usable_forms or assumed else None
+
+
+def _by_spacing(spacing: Sequence[float], sides: tuple[int, int, int]) -> GridTransform:
+    """Return the matrix that nibabel assumes of a header without one: the origin is the middle, and x goes to the left.
+
+    The distance of voxels may be missing, too.
+    """
+    steps = (-spacing[0], spacing[1], spacing[2])
+    rows = tuple(
+        number
+        for axis, (step, side) in enumerate(zip(steps, sides, strict=True))
+        for number in (*(step * (axis == column) for column in range(3)), -step * (side - 1) / 2)
+    )
+    return rows if usable(rows, 3) else ()
 
 
 def _rotation(turned: Sequence[float], spacing: Sequence[float]) -> GridTransform:

@@ -18,6 +18,7 @@ from packer.sources.file_states import state_of
 from packer.sources.volumes.nifti_lines import NiftiLines
 from packer.sources.volumes.nifti_source import NiftiSource, class_slice
 from packer.sources.volumes.nifti_volume import THIRD, Volume
+from packer.sources.volumes.volume_place import volume_place
 
 
 class NiftiVolumes(NiftiSource):
@@ -57,7 +58,7 @@ class NiftiVolumes(NiftiSource):
                     data.append(volume)
         except BadPair as bad:
             return Loaded.refused(bad, data, identities)
-        return Loaded(tuple(data), tuple(identities))
+        return Loaded(tuple(data), tuple(identities), place=volume_place(self._volume(ref.parts[0])))
 
     def _heads(self, ref: RowRef) -> tuple[Header, ...]:
         heads = []
