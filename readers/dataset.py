@@ -20,7 +20,7 @@ from readers.contract.fields import LABEL, Field, Sides
 from readers.contract.manifest import Manifest
 from readers.contract.place import Place
 from readers.contract.statistics import Statistics, class_counts
-from readers.contract.tiles import tile_starts, window_key
+from readers.contract.tiles import Tile, tile_starts, window_key
 from readers.crop import CenterCrop, CropAndFlip
 from readers.delivered import Forms, LabelForm, delivered, forms_of
 from readers.epoch import Window
@@ -290,9 +290,16 @@ class SegDataset(Dataset[Any]):
         shard, row = self._pack.table.locate(self._row(index))
         return self._pack.shard(shard).size(row)
 
-    def place(self, index: int) -> Place | None:
-        """Return where the pixels of a sample are in the world, as it is stored; None if its files do not say it."""
-        return self._pack.place(self._row(index))
+    def place(self, index: int, whole: bool = False) -> Place | None:
+        """Return where the pixels of a sample are in the world, as it is stored; None if its files do not say it.
+
+        With `whole`, of a tile: where the picture is that it was cut from.
+        """
+        place = self._pack.place(self._row(index))
+        if place is None or not whole:
+            return place
+        top, left = Tile.of(self.key(index)).origin
+        return place.part((-top, -left))
 
     def index(self, key: str) -> int:
         """Return the index of the sample with this key; a KeyError names similar keys. It opens a few shards."""

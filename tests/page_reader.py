@@ -90,7 +90,7 @@ def read_receipts(out: Path) -> list[dict[str, Any]]:
     return receipts
 
 
-FACTS = ("split", "fields", "sources", "rejects", "notes", "counts")
+FACTS = ("split", "fields", "sources", "rejects", "notes", "counts", "places")
 """The parts of a receipt that its fingerprint is of, after that of the recipe."""
 
 

@@ -22,6 +22,7 @@ from packer.shards.rows import RowMaker
 from packer.sources.volumes.nifti_volume import Volume
 from readers import open_dataset
 from readers.contract import giant
+from readers.contract.place import NIFTI, System
 
 pytestmark = pytest.mark.usefixtures("in_process")
 
@@ -197,7 +198,8 @@ def test_the_grid_of_nifti_2(tmp_path: Path) -> None:
     struct.pack_into("<ii", head, 344, 0, 2)
     struct.pack_into("<12d", head, 400, *SFORM)
     (tmp_path / "a.nii").write_bytes(head)
-    assert Volume.open(tmp_path / "a.nii").grid == Grid(SIDES, (("sform", tuple(map(float, SFORM))),))
+    expected = Grid(SIDES, (("sform", tuple(map(float, SFORM))),), System(NIFTI))
+    assert Volume.open(tmp_path / "a.nii").grid == expected
 
 
 def test_two_volumes_compare_what_both_have(tmp_path: Path) -> None:

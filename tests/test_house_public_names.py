@@ -65,6 +65,17 @@ Order(rows, *, shuffle=True, seed=0, rank=0, world_size=1, drop_last=False, pad=
     .set_epoch(epoch)
     .state_dict(consumed=None)
     .whole()
+Place(system, transform, no_data='')
+    .affine
+    .at(*index)
+    .crs
+    .kind
+    .matrix
+    .nodata
+    .part(start, step=())
+    .spacing
+PredictionFile(path, size, dtype, place=None, *, bands=None, fill=0, classes=None, nodata=None)
+    .write(pixels, *start)
 RandomCrop(size, pad=0)
 ReadError(Exception)
 RequestError(ReadError, ValueError)
@@ -87,6 +98,7 @@ SegDataset(root, split=None, label=None, transform=None, verify=None, staged=Tru
     .manifest
     .mean
     .mean_and_deviation(field)
+    .place(index, whole=False)
     .sheet(n=24, seed=0, rows=None, field=None, opacity=None, classes=None, outlines=False, window=None,
         colour_blind=False)
     .show(index, field=None, opacity=None, classes=None, size=None, outlines=False, window=None,
@@ -128,6 +140,7 @@ stitch_stripes(parts, fill=None, weight='clip')
 to_device(batches, device='cuda', *, dtype=None, normalize=None, channels_last=False, classes=None,
         label_dtype=None, augment=None, ahead=1, fields=('image', 'label'))
 watch(batches, *, report=None, writer=None, every=50, quiet=False)
+write_prediction(path, pixels, place=None, *, classes=None, nodata=None)
 """
 
 

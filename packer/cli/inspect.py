@@ -18,6 +18,7 @@ from packer.cli.text_table import text_table
 from packer.cli.values import FolderType, shape_text
 from packer.errors import UsageError, first_of
 from readers.contract.errors import DamagedError
+from readers.contract.place import NIFTI, Place
 from readers.contract.statistics import ClassStatistics
 from readers.contract.tiles import size_text
 
@@ -84,7 +85,12 @@ def _json(row: InspectedRow) -> dict[str, Any]:
         }
         for field in row.fields
     ]
-    return {**asdict(row), "fields": fields}
+    return {**asdict(row), "fields": fields, "place": None if row.place is None else _place_json(row.place)}
+
+
+def _place_json(place: Place) -> dict[str, Any]:
+    facts = {"kind": place.kind, "crs": place.crs, "nodata": place.no_data}
+    return facts | {"spacing": place.spacing, "transform": place.transform}
 
 
 def _lines(row: InspectedRow) -> Iterator[str]:
@@ -96,8 +102,20 @@ def _lines(row: InspectedRow) -> Iterator[str]:
         yield f"{'' if number else 'geometry':<12}{words}"
     if row.note:
         yield f"note        {row.note}"
+    if row.place is not None:
+        yield from _place_lines(row.place)
     for field in row.fields:
         yield from _field_lines(field)
+
+
+def _place_lines(place: Place) -> Iterator[str]:
+    """Describe where the pixels of a row are."""
+    unit = " mm" if place.kind == NIFTI else ""
+    first = ", ".join(f"{number:.10g}" for number in place.at(*[0] * len(place.spacing)))
+    yield f"place       {place.crs or place.kind}: the first pixel at ({first}){unit}"
+    yield f"{'':<12}spacing {' x '.join(f'{step:.6g}' for step in place.spacing)}{unit}"
+    if place.no_data:
+        yield f"{'':<12}{place.no_data} means no data"
 
 
 def _field_lines(field: FieldOfRow) -> Iterator[str]:

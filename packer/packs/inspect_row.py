@@ -15,6 +15,7 @@ from packer.shards.stamps import load_stamps_of
 from readers.contract.errors import DamagedError
 from readers.contract.fields import Field
 from readers.contract.manifest import ALL
+from readers.contract.place import Place
 from readers.contract.receipt import Receipt
 from readers.contract.statistics import ClassStatistics, FieldStatistics, no_rows
 from readers.contract.tiles import Size
@@ -68,6 +69,8 @@ class InspectedRow:
     placement: tuple[str, ...]
     """The steps from the file to the stored row, in words."""
     note: str
+    place: Place | None
+    """The place of its pixels in the world; None if its files do not say it."""
     fields: tuple[FieldOfRow, ...]
 
 
@@ -99,6 +102,7 @@ def inspect_row(pack: Pack, row: int) -> InspectedRow:
         source_size=source_size,
         placement=tuple(placement_words(pack.manifest.recipe, key, source_size, size)),
         note=next((note.text for note in receipt.notes if note.key == key), ""),
+        place=receipt.places[inside] if receipt.places else None,
         fields=tuple(
             _field(field, shard, inside, receipt, key, part)
             for field, part in zip(pack.fields_of(number), parts, strict=True)

@@ -84,7 +84,7 @@ class Loaded(NamedTuple):
     is_lost: bool = False
     """True if it is bad because this machine cannot read a file, or finds another one."""
     place: Place | None = None
-    """Where the upright picture is in the world, if the source knows it. The bytes of a TIFF say it themselves."""
+    """The place of the upright picture, if the source knows it. The bytes of a TIFF say it themselves."""
     at_stored: Callable[[LinesOf], Loaded] | None = None
     """Returns the row for a pack without all pixels of its picture, with notes and counts of what is lost."""
 

@@ -69,7 +69,7 @@ class Row:
     counts: Mapping[str, int] | None = None
     """Numbers of a good row that are summed. Only the first tile of a picture has those of the source."""
     place: Place | None = None
-    """Where the pixels of a good row are in the world, if its files say it."""
+    """The place of a good row, if its files say it."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from readers.contract.json_entry import Entry
 GEO, NIFTI = "geo", "nifti"
 KINDS_OF_PLACE = (GEO, NIFTI)
 NUMBERS = {GEO: (6,), NIFTI: (9, 12)}
-"""How many numbers a transform has: of a map, of a slice, of a volume."""
+"""The count of numbers of a transform: of a map; of a slice and of a volume."""
 MOST_NO_DATA = 40
 """The characters of a number that means no data, as a file writes it."""
 MOST_KEYS = 1 << 12
@@ -39,7 +39,7 @@ class System(NamedTuple):
 
 @dataclass(frozen=True)
 class Place:
-    """Where the pixels of a row are, as it is stored.
+    """The place of the pixels of a stored row in the world.
 
     `transform` has a line for each coordinate of the world: a number for each side of the row, the last side first, and
     one to add. A map has x and y of the top left corner of the pixel at (column, row), as rasterio's `Affine` has. A

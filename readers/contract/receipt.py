@@ -100,7 +100,7 @@ class Receipt:
     psnr: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """For each field that is stored as JPEG the PSNR of each row, in hundredths of a decibel."""
     places: tuple[Place | None, ...] = ()
-    """Where the pixels of each row are in the world, None if its files do not say it. Empty if no row has a place."""
+    """The place of each row in the world, None if its files do not say it. Empty if no row has a place."""
     digest: str = field(default="", compare=False)
     """The SHA-256 of the file that it was read from."""
 

@@ -32,7 +32,7 @@ _FIRST_GEOGRAPHIC, _BEHIND_GEOGRAPHIC = 4000, 5000
 """EPSG has the codes of coordinate systems in degrees between these. It counts for a place that no file has made."""
 
 
-class Picture(NamedTuple):
+class WrittenPicture(NamedTuple):
     """A picture that is written: (bands, height, width) of one dtype."""
 
     shape: tuple[int, int, int]
@@ -48,7 +48,15 @@ class Picture(NamedTuple):
         return [range(top, min(top + TILE, height)) for top in range(0, height, TILE)]
 
 
-def write(file: BinaryIO, picture: Picture, lines: Iterable[NDArray[Any]]) -> None:
+def check(dtype: np.dtype[Any], place: Place | None) -> None:
+    """Refuse numbers and places that a GeoTIFF cannot have."""
+    if dtype.kind not in _FORMS:
+        raise RequestError(f"TIFF has no numbers of {dtype}")
+    if place is not None and place.kind != GEO:
+        raise RequestError("the place of a volume does not fit into a TIFF; write a .nii.gz")
+
+
+def write(file: BinaryIO, picture: WrittenPicture, lines: Iterable[NDArray[Any]]) -> None:
     """Write a picture. `lines` gives the rows of each line of tiles, band after band."""
     bands, height, width = picture.shape
     count = bands * -(-height // TILE) * -(-width // TILE)
@@ -83,12 +91,10 @@ def _packed(tile: NDArray[Any]) -> bytes:
     return data
 
 
-def _tags(picture: Picture, tiles: int) -> Iterator[tuple[int, int, Sequence[float] | bytes]]:
+def _tags(picture: WrittenPicture, tiles: int) -> Iterator[tuple[int, int, Sequence[float] | bytes]]:
     """Yield each tag, its type and its numbers."""
     bands, height, width = picture.shape
-    bits, form = 8 * picture.dtype.itemsize, _FORMS.get(picture.dtype.kind)
-    if form is None:
-        raise RequestError(f"TIFF has no numbers of {picture.dtype}")
+    bits, form = 8 * picture.dtype.itemsize, _FORMS[picture.dtype.kind]
     table = picture.classes
     coloured = table is not None and bands == 1 and picture.dtype == np.uint8
     yield 256, _LONG, [width]
@@ -117,8 +123,6 @@ def _tags(picture: Picture, tiles: int) -> Iterator[tuple[int, int, Sequence[flo
 
 def _geo_tags(place: Place) -> Iterator[tuple[int, int, Sequence[float] | bytes]]:
     """Yield the tags of a place on a map."""
-    if place.kind != GEO:
-        raise RequestError("the place of a volume does not fit into a TIFF; write a .nii.gz")
     a, b, x, c, d, y = place.transform
     if b == c == 0 and a > 0 > d:
         yield 33550, _DOUBLE, [a, -d, 0]

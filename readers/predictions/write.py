@@ -80,6 +80,8 @@ class PredictionFile:
         self._scratch: BinaryIO | None = None
 
     def __enter__(self) -> Self:
+        if self._is_tiff:
+            geotiff.check(self._dtype, self.place)
         self._head = b"" if self._is_tiff else nifti.header(self._shape, self._dtype, self.place)
         self._new = self._opened.enter_context(partial(self.path.parent))
         self._scratch = self._opened.enter_context(self._new.with_name("parts").open("w+b"))
@@ -144,7 +146,7 @@ class PredictionFile:
             if self._is_tiff:
                 height, width = self._size
                 shape = self._bands or 1, height, width
-                picture = geotiff.Picture(shape, self._dtype, self.place, self._classes, self._nodata)
+                picture = geotiff.WrittenPicture(shape, self._dtype, self.place, self._classes, self._nodata)
                 geotiff.write(file, picture, self._parts(picture))
             else:
                 pieces = self._pieces()
@@ -160,7 +162,7 @@ class PredictionFile:
         while piece := self._scratch.read(1 << 20):
             yield piece
 
-    def _parts(self, picture: geotiff.Picture) -> Iterator[NDArray[Any]]:
+    def _parts(self, picture: geotiff.WrittenPicture) -> Iterator[NDArray[Any]]:
         assert self._scratch is not None, "the file is open"
         bands, height, width = picture.shape
         for band in range(bands):
