@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+import pickle
+import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from conftest import examples
+from conftest import REPO, examples, run_script
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from test_decoding_grids import geo_tiff
 
-from packer import build_pack, verify_pack
+from packer import build_pack, stage_pack, verify_pack
 from packer.decoding.decode import header_of
 from packer.decoding.raw_pixels import upright
 from packer.packs.inspect_row import inspect_rows
@@ -348,6 +351,32 @@ def test_parts_in_any_order_become_the_whole(
             assert np.array_equal(written.read().reshape(shape), expected)
     else:
         assert np.array_equal(np.asarray(nibabel.load(path).dataobj).T, expected)
+
+
+def test_a_pack_far_away_and_a_staged_copy_have_the_places(tmp_path: Path) -> None:
+    out = build(make_map(tmp_path / "raw"), tmp_path / "out", **FITS["tile"])
+    places = [open_dataset(out).place(row) for row in range(3)]
+    rows = open_dataset(out.as_uri(), cache=tmp_path / "cache")
+    assert [rows.place(row) for row in range(3)] == places
+    again = pickle.loads(pickle.dumps(rows))  # noqa: S301 - our own bytes
+    assert again.place(1) == places[1]
+    stage_pack(out, tmp_path / "near")
+    shutil.rmtree(out / "shards")
+    assert open_dataset(out).place(2) == places[2]
+
+
+def test_the_snippets_of_the_guide_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_scan(tmp_path / "scans")
+    build(tmp_path / "scans", tmp_path / "packed_scans", volumes=True)
+    build(make_map(tmp_path / "raw"), tmp_path / "packed", **FITS["tile"])
+    (tmp_path / "out").mkdir()
+    text = (REPO / "docs/guide/place.md").read_text().replace("(10980, 10980)", f"({HEIGHT}, {WIDTH})")
+    first, second = re.findall("^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    model = "import numpy\nmodel = lambda image: numpy.ones(image.shape[1:], 'u1')\n"
+    run_script(model + first + second, tmp_path, monkeypatch)
+    with rasterio.open(tmp_path / "out/scene.tif") as file:
+        assert file.read().all()
+    assert np.asarray(nibabel.load(tmp_path / "out/spleen_10.nii.gz").dataobj).shape == (7, 9, 5)
 
 
 def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
