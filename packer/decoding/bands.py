@@ -121,6 +121,8 @@ def _gray(colours: Pixels) -> Pixels:
 
 def _names(header: Header) -> tuple[str, ...]:
     """Return a name for each band of a file."""
+    if header.band_names:
+        return header.band_names
     alpha = ("alpha",) * header.has_alpha
     if header.colours == 1 and header.extra:
         return tuple(f"band {number}" for number in range(1, header.channels + 1))

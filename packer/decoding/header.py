@@ -44,6 +44,8 @@ class Header:
     """The place of the pixels in the world."""
     no_data: str = field(default="", compare=False)
     """The number that the file names for pixels without data."""
+    band_names: tuple[str, ...] = ()
+    """The names of all bands, if the file or its data set names them."""
 
     @property
     def plain_depth(self) -> int:

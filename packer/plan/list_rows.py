@@ -39,7 +39,7 @@ def list_rows(rows: RowSearch, source: Source, out: Path) -> FoundRows:
         missing,
         classes=listing.classes,
         packed=listing.packed,
-        class_names=listing.class_names(),
+        named=listing.named(),
         problems=tuple(problems.errors),
     )
 

@@ -56,7 +56,7 @@ def plan_fields(found: FoundRows, choice: FieldChoice) -> PlannedFields:
 
 def _label_table(found: FoundRows, choice: FieldChoice) -> ClassTable | None:
     """Return the classes of the label; None if nothing names them."""
-    named = table_or_values(choice.label.classes) or (named_classes(found.class_names) if found.class_names else None)
+    named = table_or_values(choice.label.classes) or found.named
     table = load_class_table(found.raw, named, choice.ignore)
     return BINARY_CLASSES if table is None and choice.label.codec == BINARY else table
 

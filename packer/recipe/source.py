@@ -139,8 +139,8 @@ class Listing:
     """The fields of a source whose rows were packed before."""
     contents: Callable[[], str] = str
     """Returns what a source without rows has instead, as the end of a message."""
-    class_names: Callable[[], tuple[str, ...]] = tuple
-    """Returns the names of the numbers in the labels, if the source has them."""
+    named: Callable[[], ClassTable | None] = type(None)
+    """Returns the classes of the numbers in the labels, if the source names them."""
 
 
 class Lines(Protocol):

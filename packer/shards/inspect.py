@@ -157,6 +157,7 @@ def inspect_pair(request: InspectRequest, source: Source) -> LabelCounts:
 def _header(*facts: Any) -> Header:
     """Return a header whose facts were JSON."""
     header = Header(*facts)
+    header = replace(header, band_names=tuple(header.band_names))
     if header.grid is None:
         return header
     sides, transforms, (kind, crs, keys, numbers, text), assumed = header.grid

@@ -107,7 +107,7 @@ class ArchiveSource(Source):
     def list_rows(self, rules: ListingRules) -> Listing:
         self.max_pixels, self.keeps_unlabelled = rules.max_pixels, rules.keeps_unlabelled
         rows, folder = self.rows(), str(self.root)
-        return Listing(rows, self.kind, self.problems, folder, self.missing, class_names=lambda: self.class_names)
+        return Listing(rows, self.kind, self.problems, folder, self.missing, named=self.named)
 
     def row(self, file: str, key: str, image: Position | None, label: Position | None) -> Iterator[RowRef]:
         """Yield the row of a sample; none if it lacks a field that it must have, which is noted."""

@@ -185,7 +185,7 @@ class ObjectsSource(FolderSource):
         if SEPARATOR not in part:
             return self._state_of(part)
         states = [self._state_of(path) for path in part.split(SEPARATOR)]
-        return _three(repr(states))
+        return as_three_numbers(repr(states))
 
     def _state_of(self, path: str) -> FileState:
         if not path:
@@ -193,7 +193,7 @@ class ObjectsSource(FolderSource):
         size, tag = self._learned(path) if self.listed is None else self.listed.get(path, (-1, ""))
         if size < 0:
             return UNREADABLE
-        return _three(f"{size} {tag}") if tag else (UNKNOWN, -1, -1)
+        return as_three_numbers(f"{size} {tag}") if tag else (UNKNOWN, -1, -1)
 
     def _learned(self, path: str) -> tuple[int, str]:
         """Return the size and the tag of an object that is read for it, and kept until it is loaded."""
@@ -221,13 +221,6 @@ class ObjectsSource(FolderSource):
                 path = self.raw / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(data)
-
-
-def _three(text: str) -> FileState:
-    """Return three numbers of 63 bits that stand for a text."""
-    digest = blake3(text.encode()).digest(length=24)
-    first, second, third = (int.from_bytes(digest[at : at + 8], "little") >> 1 for at in (0, 8, 16))
-    return first, second, third
 
 
 def _folders(url: str, listed: Mapping[str, tuple[int, str]]) -> tuple[dict[str, list[str]], tuple[str, ...]]:

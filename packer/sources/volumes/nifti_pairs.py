@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from packer.decoding.raw_file import SEPARATOR
 from packer.errors import InputError, Problem, UsageError
 from packer.pairs.files import list_files
 from packer.sources.container import Names
 from packer.sources.volumes.nifti_volume import SUFFIXES
 from readers.contract.manifest import ALL
 
+CHANNEL = "{channel}"
 LAYOUTS = (
-    ("imagesTr/{key}_0000", "labelsTr/{key}"),
+    ("imagesTr/{key}_{channel}", "labelsTr/{key}"),
     ("imagesTr/{key}", "labelsTr/{key}"),
     ("images/{key}", "labels/{key}"),
 )
 """The templates that are tried without --image and --label: those of nnU-Net, of the Medical Segmentation Decathlon."""
-_PARTS = re.compile(r"\{(key|split)\}")
-_FIRST = "_0000"
-_SUFFIX, _CHANNEL = re.compile(r"(?i)\.nii(\.gz)?$"), re.compile(r"(?i)_\d{4}\.nii(\.gz)?$")
+_PARTS = re.compile(r"\{(key|split|channel)\}")
+_FORMS = {"key": ".+", "split": "[^/]+", "channel": "[^/_]+"}
+_NUMBERED = {**_FORMS, "channel": "[0-9]{4}"}
+"""Without templates, a channel is a number of four digits, as nnU-Net writes it."""
+_SUFFIX = re.compile(r"(?i)\.nii(\.gz)?$")
 Volumes = dict[tuple[str, str], tuple[str, str]]
-"""By split and key, the paths of the image and of the label."""
+"""By split and key, the path of the image, or those of its channels, and the path of the label."""
 
 
 def find_volumes(path: Path, names: Names) -> tuple[tuple[str, str], Volumes]:
@@ -31,13 +35,17 @@ def find_volumes(path: Path, names: Names) -> tuple[tuple[str, str], Volumes]:
         raise UsageError(f"--key {names.key}: the keys of volumes are in their names; use --image and --label")
     if bool(names.image) != bool(names.label):
         raise UsageError("--image and --label go together: give both templates")
+    if names.label and CHANNEL in names.label:
+        raise UsageError(f"--label {names.label}: a label has one channel; {CHANNEL} is for --image")
     files = [file for file in list_files(path) if is_volume(file)]
+    forms_of = _FORMS if names.image else _NUMBERED
     chosen = [(names.image, names.label)] if names.image and names.label else LAYOUTS
     for templates in chosen:
-        images, labels = (_matches(template, files) for template in templates)
+        labels = _cases(path, files, templates[1], forms_of)
+        taken = {*labels.values()}
+        images = _cases(path, [file for file in files if file not in taken], templates[0], forms_of)
         if images and labels:
-            if (names.image, names.label) != templates:
-                _check_channels(path, files, images.values(), templates)
+            templates = _plainest(templates, images.values())
             break
     else:
         forms = " or ".join(f"--image {image} --label {label}" for image, label in chosen)
@@ -52,42 +60,59 @@ def find_volumes(path: Path, names: Names) -> tuple[tuple[str, str], Volumes]:
     return templates, {key: (images[key], labels[key]) for key in sorted(images)}
 
 
-def _check_channels(path: Path, files: Sequence[str], images: Iterable[str], templates: tuple[str, str]) -> None:
-    """Refuse the form of nnU-Net if cases have more channels than the first, which would be packed alone."""
-    first = {stem for image in images if (stem := _SUFFIX.sub("", image)).endswith(_FIRST)}
-    cases = {stem.removesuffix(_FIRST) for stem in first}
-    others = [file for file in files if _CHANNEL.sub("", file) in cases and _SUFFIX.sub("", file) not in first]
-    if others:
-        image, label = templates
+def _cases(
+    path: Path, files: Sequence[str], template: str, forms: Mapping[str, str]
+) -> dict[tuple[str, str], str]:
+    """Return the images, or the labels, of all cases by split and key: a path, or those of all channels."""
+    matches = _matches(template, files, forms)
+    if CHANNEL not in template:
+        return {(split, key): file for (split, key, _), file in matches.items()}
+    channels: dict[tuple[str, str], dict[str, str]] = {}
+    for (split, key, channel), file in matches.items():
+        channels.setdefault((split, key), {})[channel] = file
+    every = sorted({name for case in channels.values() for name in case})
+    problems = [
+        Problem(f"no channel {name}", "", (case[min(case)],))
+        for _, case in sorted(channels.items())
+        for name in every
+        if name not in case
+    ]
+    if problems:
         raise InputError(
-            f"{path}: its cases have several channels, which are not packed together yet; "
-            f"--image '{image}' --label '{label}' packs one channel alone",
-            [Problem("is a further channel", "", (file,)) for file in others],
+            f"{path}: {template} finds the channels {', '.join(every)}, and every case needs all of them", problems
         )
+    return {key: SEPARATOR.join(case[name] for name in every) for key, case in channels.items()}
 
 
 def is_volume(name: str) -> bool:
     return name.lower().endswith(SUFFIXES)
 
 
-def _matches(template: str, files: Sequence[str]) -> dict[tuple[str, str], str]:
-    """Return the files that fit a template, by split and key. Two of one key are an error."""
+def _plainest(templates: tuple[str, str], images: Iterable[str]) -> tuple[str, str]:
+    """Return the templates of nnU-Net without {channel} if all cases have the first channel alone."""
+    alone = templates == LAYOUTS[0] and all(_SUFFIX.sub("", image).endswith("_0000") for image in images)
+    return (templates[0].replace(CHANNEL, "0000"), templates[1]) if alone else templates
+
+
+def _matches(template: str, files: Sequence[str], forms: Mapping[str, str]) -> dict[tuple[str, str, str], str]:
+    """Return the files that fit a template, by split, key and channel. Two of one key are an error."""
     stem = _SUFFIX.sub("", template)
     names = _PARTS.findall(stem)
     if "key" not in names or len(set(names)) != len(names):
-        raise UsageError(f"template {template!r}: needs {{key}} once, and may have {{split}}")
+        raise UsageError(f"template {template!r}: needs {{key}} once, and may have {{split}}, and {{channel}} of images")
     texts = _PARTS.sub("\0", stem).split("\0")
-    groups = [*(f"(?P<{name}>{'.+' if name == 'key' else '[^/]+'})" for name in names), ""]
+    groups = [*(f"(?P<{name}>{forms[name]})" for name in names), ""]
     pattern = re.compile(
         "".join(re.escape(text) + group for text, group in zip(texts, groups, strict=True)) + r"\.nii(?:\.gz)?",
         re.IGNORECASE | re.DOTALL,
     )
-    paths: dict[tuple[str, str], str] = {}
+    paths: dict[tuple[str, str, str], str] = {}
     for file in files:
         match = pattern.fullmatch(file)
         if match:
-            key = match.groupdict().get("split", ALL), match["key"]
+            texts_of = match.groupdict()
+            key = texts_of.get("split", ALL), match["key"], texts_of.get("channel", "")
             if key in paths:
-                raise InputError(f"{paths[key]} and {file}: both are {key[1]} by the template {template}")
+                raise InputError(f"{paths[key]} and {file}: both are {' '.join(key[1:]).strip()} by the template {template}")
             paths[key] = file
     return paths

@@ -16,20 +16,22 @@ from numpy.typing import NDArray
 
 from packer.decoding.arrays import class_numbers, header_by
 from packer.decoding.header import Header
+from packer.decoding.raw_file import SEPARATOR
 from packer.decoding.rules import MOST_PIXELS, check_size
 from packer.errors import BadPair
 from packer.pairs.template import PICTURES
 from packer.recipe.row_ref import RowRef
-from packer.recipe.source import UNKNOWN, Heads, Source
+from packer.recipe.source import UNKNOWN, Heads, Listing, ListingRules, Source
 from packer.sources.container import Names
-from packer.sources.file_states import FileState, are_young, state_of
+from packer.sources.file_states import FileState, as_three_numbers, is_young, state_of
+from packer.sources.volumes.data_set_file import DataSetFile
 from packer.sources.volumes.nifti_pairs import Volumes, find_volumes, is_volume
 from packer.sources.volumes.nifti_volume import THIRD, Volume
+from packer.sources.volumes.scan import KIND, Scan
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-KIND = "NIfTI"
 MOST_SEEN = 10_000
 """The files and folders that decide whether a folder is one of volumes."""
 PART = re.compile(r"(.*)\[(\d{1,9}|\d{1,9},:,:|:,\d{1,9},:)\]", re.DOTALL)
@@ -42,9 +44,16 @@ class NiftiSource(Source):
     gives_arrays: ClassVar[bool] = True
     templates: tuple[str, ...] = ("", "")
 
-    def __init__(self, root: Path, templates: tuple[str, ...], volumes: Volumes, axis: int = THIRD) -> None:
+    def __init__(
+        self,
+        root: Path,
+        templates: tuple[str, ...],
+        volumes: Volumes,
+        axis: int = THIRD,
+        channels: tuple[str, ...] = (),
+    ) -> None:
         self.root, self.templates, self.axis = root, templates, axis
-        self.volumes = volumes
+        self.volumes, self.channels = volumes, channels
         self._known: dict[str, tuple[FileState, Volume]] = {}
 
     @classmethod
@@ -62,18 +71,22 @@ class NiftiSource(Source):
     @classmethod
     def at(cls, path: Path, names: Names) -> Self:
         """Find the pairs of volumes. A volume without a partner is an error."""
-        return cls(path.absolute(), *find_volumes(path, names))
+        templates, volumes = find_volumes(path, names)
+        return cls(path.absolute(), templates, volumes, channels=DataSetFile.of(path).channels)
+
+    def list_rows(self, rules: ListingRules) -> Listing:
+        return Listing(self.rows(), type(self).__name__, named=lambda: DataSetFile.of(self.root).classes)
 
     @classmethod
     def from_json(cls, facts: dict[str, Any]) -> Source:
-        return cls(Path(facts["root"]), tuple(facts["templates"]), {}, facts["axis"])
+        return cls(Path(facts["root"]), tuple(facts["templates"]), {}, facts["axis"], tuple(facts.get("channels", ())))
 
     def along(self, axis: int) -> Self:
-        return type(self)(self.root, self.templates, self.volumes, axis)
+        return type(self)(self.root, self.templates, self.volumes, axis, self.channels)
 
     def to_text(self) -> str:
         facts = {"root": str(self.root), "templates": self.templates, "axis": self.axis}
-        return json.dumps({"kind": self.kind, **facts})
+        return json.dumps({"kind": self.kind, **facts, **({"channels": self.channels} if self.channels else {})})
 
     def heads(self, refs: Sequence[RowRef]) -> Iterator[Heads]:
         for ref in refs:
@@ -83,37 +96,50 @@ class NiftiSource(Source):
                 yield str(bad)
 
     def states(self, refs: Sequence[RowRef]) -> NDArray[np.int64]:
-        """Return the states of both files of each row. The number of the slice is in its reference."""
-        file_states: dict[str, FileState] = {}
+        """Return the states of the image and of the label of each row. The number of the slice is in its reference."""
+        states_of: dict[str, FileState] = {}
         states = np.empty((len(refs), 6), np.int64)
         for row, ref in zip(states, refs, strict=True):
             for field, part in enumerate(ref.parts):
-                path = PART.sub(r"\1", part)
-                if path not in file_states:
-                    file_states[path] = state_of(f"{self.root}/{path}")
-                row[3 * field : 3 * field + 3] = file_states[path]
-        states[are_young(states), 0] = UNKNOWN
+                paths = SEPARATOR.join(paths_of(part))
+                if paths not in states_of:
+                    states_of[paths] = self._state(paths.split(SEPARATOR))
+                row[3 * field : 3 * field + 3] = states_of[paths]
         return states
+
+    def _state(self, paths: Sequence[str]) -> FileState:
+        """Return the state of a file, or one that stands for those of several. A young file may still change."""
+        file_states = [state_of(f"{self.root}/{path}") for path in paths]
+        size, *times = file_states[0] if len(file_states) == 1 else as_three_numbers(repr(file_states))
+        return (UNKNOWN if any(map(is_young, file_states)) else size, *times)
 
     @abstractmethod
     def _heads(self, ref: RowRef) -> tuple[Header, ...]:
         """Return the headers of a row. Raise BadPair if they do not fit."""
 
-    def _header(self, field: int, path: str) -> Header:
-        volume = self._volume(path)
-        check_size(volume.height, volume.width, 1, MOST_PIXELS)
-        dtype = (
-            np.dtype(np.uint16) if field else volume.value_dtype
-        )  # the numbers of a label are checked when it is read
-        if field and volume.is_scaled:
-            raise BadPair(f"has numbers that are scaled by {volume.slope:g}; a label has those of its classes")
+    def _header(self, field: int, scan: Scan) -> Header:
+        _, height, width = scan.upright
+        check_size(height, width, scan.channels, MOST_PIXELS)
+        if not field:
+            return scan.header(self._slices(scan))
+        label = scan.volumes[0]
+        if scan.channels > 1:
+            raise BadPair(f"has {scan.channels} volumes; a label has one")
+        if label.is_scaled:
+            raise BadPair(f"has numbers that are scaled by {label.slope:g}; a label has those of its classes")
+        # The numbers of a label are checked when it is read.
         return replace(
-            header_by(KIND, (volume.height, volume.width), dtype), slices=self._slices(volume), grid=volume.grid
+            header_by(KIND, (height, width), np.dtype(np.uint16)), slices=self._slices(scan), grid=scan.grid
         )
 
-    def _slices(self, volume: Volume) -> int | None:
+    def _slices(self, scan: Scan) -> int | None:
         """Return the slices of a row that is a volume."""
         return None
+
+    def _scan(self, field: int, part: str) -> Scan:
+        """Return the headers of the files of a field."""
+        paths = paths_of(part)
+        return Scan.of(paths, list(map(self._volume, paths)), () if field else self.channels)
 
     def _volume(self, path: str) -> Volume:
         """Return the header of a file, which is read again when the file changed."""
@@ -122,6 +148,11 @@ class NiftiSource(Source):
         if kept is None or kept[0] != state:
             kept = self._known[path] = state, Volume.open(self.root / path, self.axis)
         return kept[1]
+
+
+def paths_of(part: str) -> list[str]:
+    """Return the files of a field, without the number of a slice."""
+    return [PART.sub(r"\1", path) for path in part.split(SEPARATOR)]
 
 
 def class_slice(values: NDArray[Any]) -> NDArray[Any]:

@@ -19,6 +19,7 @@ from zlib_ng import zlib_ng
 
 from packer.decoding.grid import Grid, GridTransform, usable
 from packer.errors import BadPair
+from readers.contract.kinds import MOST_BANDS
 from readers.contract.place import NIFTI, System
 from readers.contract.regular_files import open_raw
 
@@ -59,6 +60,8 @@ class Volume:
     """The axis along which the slices follow each other."""
     grid: Grid | None = None
     """The place of the voxels in the world, if the header says it."""
+    channels: int = 1
+    """The volumes of a file with four sides: channels, or times. They follow each other in the file."""
 
     @classmethod
     def open(cls, path: Path, axis: int = THIRD) -> Volume:
@@ -69,7 +72,8 @@ class Volume:
             is_compressed = start == _GZIP
             head = b"".join(_unpacked(file, _HEAD)) if is_compressed else file.read(_HEAD)
             facts = _facts(head)
-            volume = cls(path, *facts, is_compressed, axis, _grid(head, facts[1]))
+            *of_a_volume, channels = facts
+            volume = cls(path, *of_a_volume, is_compressed, axis, _grid(head, facts[1]), channels)
             if volume.slices > MOST_SLICES:
                 raise BadPair(f"claims {volume.slices} slices; {MOST_SLICES} are read at most")
             length, needed = file.seek(0, 2), volume.offset + volume.size
@@ -97,6 +101,11 @@ class Volume:
 
     @property
     def size(self) -> int:
+        """The bytes of all numbers."""
+        return self._channel_size * self.channels
+
+    @property
+    def _channel_size(self) -> int:
         return self.dtype.itemsize * math.prod(self.sides)
 
     @property
@@ -132,33 +141,42 @@ class Volume:
         if missing:
             raise BadPair(f"{'unpacks to' if self.is_compressed else 'has'} another length than its header demands")
 
-    def planes(self) -> Generator[NDArray[Any], None, None]:
-        """Yield the numbers of the file in its order: for each step along the third axis those of the other two.
+    def planes(self, channel: int = 0) -> Generator[NDArray[Any], None, None]:
+        """Yield the numbers of a channel in the order of the file: for each step along the third axis those of the
+        other two.
 
         Behind the last ones raise BadPair like `all_bytes`.
         """
-        columns, rows, _ = self.sides
-        start, size, data = self.offset, self.dtype.itemsize * rows * columns, bytearray()
+        columns, rows, missing = self.sides
+        start, size = self.offset + channel * self._channel_size, self.dtype.itemsize * rows * columns
+        data = bytearray()
         for piece in self.pieces():
             data += piece
-            while len(data) >= start + size:
-                yield np.frombuffer(data[start : start + size], self.dtype).reshape(rows, columns)
-                del data[: start + size]
-                start = 0
+            skipped = min(start, len(data))
+            del data[:skipped]
+            start -= skipped
+            while missing and len(data) >= size:
+                yield np.frombuffer(data[:size], self.dtype).reshape(rows, columns)
+                del data[:size]
+                missing -= 1
+            if not missing:
+                data.clear()
 
-    def numbers(self, number: int, whole: bytes | None = None) -> NDArray[Any]:
-        """Return the numbers (H,W) of a slice as they are stored: of the two axes left, the later one goes down.
+    def numbers(self, number: int, whole: bytes | None = None, channel: int = 0) -> NDArray[Any]:
+        """Return the numbers (H,W) of a slice of a channel as they are stored: of the two axes left, the later one goes
+        down.
 
         They are taken from all bytes, if these are given or needed.
         """
+        start, size = self.offset + channel * self._channel_size, self._channel_size // self.slices
         if self.is_read_whole or whole is not None:
-            every = np.frombuffer(whole or self.all_bytes(), self.dtype, math.prod(self.sides), self.offset)
+            every = np.frombuffer(whole or self.all_bytes(), self.dtype, math.prod(self.sides), start)
             cut: NDArray[Any] = np.moveaxis(every.reshape(self.sides[::-1]), THIRD - self.axis, 0)[number]
             return cut
         with open_raw(self.path) as file:
-            file.seek(self.offset + number * self.size // self.slices)
-            raw = file.read(self.size // self.slices)
-        if len(raw) != self.size // self.slices:
+            file.seek(start + number * size)
+            raw = file.read(size)
+        if len(raw) != size:
             raise BadPair("is cut short")
         return np.frombuffer(raw, self.dtype).reshape(self.height, self.width)
 
@@ -204,8 +222,8 @@ def _unpacked(file: BinaryIO, most: int) -> Iterator[bytes]:
         raise BadPair("is cut short")
 
 
-def _facts(head: bytes) -> tuple[np.dtype[Any], tuple[int, int, int], int, float, float]:
-    """Return type, sides, offset, slope and intercept."""
+def _facts(head: bytes) -> tuple[np.dtype[Any], tuple[int, int, int], int, float, float, int]:
+    """Return type, sides, offset, slope, intercept, and the number of volumes."""
     for order in "<>":
         size = struct.unpack_from(order + "i", head)[0] if len(head) >= 4 else 0
         if size == 348 and head[344:348] == b"n+1\0":
@@ -223,8 +241,11 @@ def _facts(head: bytes) -> tuple[np.dtype[Any], tuple[int, int, int], int, float
     if code not in _TYPES or bits != 8 * np.dtype(_TYPES[code]).itemsize:
         raise BadPair(f"has numbers of the NIfTI type {code} with {bits} bits; only whole and floating-point are read")
     count, *sides_used = sides
-    if not 2 <= count <= 7 or min(sides_used[:count]) < 1 or math.prod(sides_used[3:count]) != 1:
-        raise BadPair(f"has the sides {sides_used[: max(count, 0)]}; expected three, of one volume")
+    if not 2 <= count <= 7 or min(sides_used[:count]) < 1 or math.prod(sides_used[3:count]) > MOST_BANDS:
+        raise BadPair(
+            f"has the sides {sides_used[: max(count, 0)]}; expected three, and up to {MOST_BANDS} volumes, which become "
+            "bands"
+        )
     columns, rows, slices = (*sides_used[:count], 1)[:3]
     dtype = np.dtype(order + _TYPES[code])
     if not (head_size := size + 4) <= offset < 1 << 30 or offset != int(offset):
@@ -233,7 +254,7 @@ def _facts(head: bytes) -> tuple[np.dtype[Any], tuple[int, int, int], int, float
         slope, intercept = 0.0, 0.0
     if not math.isfinite(intercept):
         raise BadPair(f"has numbers that are scaled by {slope:g} plus {intercept}")
-    return dtype, (columns, rows, slices), int(offset), slope, intercept
+    return dtype, (columns, rows, slices), int(offset), slope, intercept, math.prod(sides_used[3:count])
 
 
 def _grid(head: bytes, sides: tuple[int, int, int]) -> Grid | None:
