@@ -43,12 +43,12 @@ class EncodingResult:
     @property
     def words(self) -> str:
         """The encodings as they are printed."""
-        return ", ".join(f"{name}={each}" for name, each in self.encodings.items() if each != RAW) or RAW
+        return ", ".join(f"{name}={encoding}" for name, encoding in self.encodings.items() if encoding != RAW) or RAW
 
     def loses(self, stored: EncodingResult) -> bool:
         """Return whether this encoding makes new JPEG files of a pack that is stored in another way."""
         before = stored.encodings
-        return any(_is_jpeg(each) and each != before[name] for name, each in self.encodings.items())
+        return any(_is_jpeg(encoding) and encoding != before[name] for name, encoding in self.encodings.items())
 
 
 def best_encodings(results: Sequence[EncodingResult]) -> tuple[EncodingResult, str]:
@@ -80,10 +80,10 @@ def read_in_turns(
         for runner in runners:
             runner.first_pass(settings.batch, settings.workers, READING)
         for number in range(ROUNDS):
-            for each in range(len(packs))[:: -1 if number % 2 else 1]:
-                rates[each].append(runners[each].rate(settings, seconds))
+            for index in range(len(packs))[:: -1 if number % 2 else 1]:
+                rates[index].append(runners[index].rate(settings, seconds))
                 advance(1)
-    return [tuple(each) for each in rates]
+    return [tuple(pack_rates) for pack_rates in rates]
 
 
 def _is_jpeg(encoding: str) -> bool:

@@ -160,6 +160,6 @@ def _build_shards(
 def built_here(plan: Plan, pool: Pool, rewrite: bool = False) -> Shards:
     """Build the shards of a plan in worker processes of this machine; with `rewrite`, also files that are there."""
     numbers, specs = list(plan.new_specs), list(plan.new_specs.values())
-    with closing(build_shards(specs, plan.found.source, plan.out, pool, rewrite)) as shards:
+    with closing(build_shards(specs, plan.found_rows.source, plan.out, pool, rewrite)) as shards:
         for index, receipt in shards:
             yield numbers[index], receipt

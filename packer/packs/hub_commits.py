@@ -48,8 +48,8 @@ class HubCommits(HubStore):
 
     def _head(self) -> str | None:
         with self.errors():
-            found: str | None = self._api.repo_info(self.repo, revision=self._branch, repo_type=DATASET).sha
-        return found
+            commit: str | None = self._api.repo_info(self.repo, revision=self._branch, repo_type=DATASET).sha
+        return commit
 
     def check_entries(self, count: int) -> None:
         """Refuse a folder with more files than the Hub keeps in one."""
@@ -98,9 +98,9 @@ class HubCommits(HubStore):
     def send(self) -> None:
         """Commit all that was collected, and check that it is there: rules of the repository may leave files out."""
         self.commit()
-        there = {entry.name: entry.size for entry in self.list("")}
+        sizes = {entry.name: entry.size for entry in self.list("")}
         for name, size in self._sent.items():
-            if there.get(name) != size:
+            if sizes.get(name) != size:
                 raise StoreError(f"{self.url}/{name}: was left out of a commit; does a .gitignore there name it?")
 
     def commit(self) -> None:

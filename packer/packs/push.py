@@ -121,18 +121,18 @@ def _changing(target: Store, may_lock: bool, threads: int) -> Iterator[tuple[Sto
             yield store, sizes_of_pack(store)
 
 
-def _check_older(source: Store, target: Store, manifest: Manifest, there: Manifest | None, back: str) -> None:
+def _check_older(source: Store, target: Store, manifest: Manifest, current: Manifest | None, back: str) -> None:
     """Refuse a target that has a newer generation, another pack, or another generation of this number."""
-    if there is not None and not there.same_data(manifest):
-        if there.generation > manifest.generation:
+    if current is not None and not current.same_data(manifest):
+        if current.generation > manifest.generation:
             raise TargetError(
-                f"{target.url}: has generation {there.generation}, newer than generation {manifest.generation} of "
+                f"{target.url}: has generation {current.generation}, newer than generation {manifest.generation} of "
                 f"{source.url}, so nothing was copied; to get that one: {back}"
             )
-        known = _kept(source, there.generation)
-        if known is None or not known.same_data(there):
+        source_manifest = _kept(source, current.generation)
+        if source_manifest is None or not source_manifest.same_data(current):
             raise TargetError(
-                f"{target.url}: has a generation {there.generation} that {source.url} does not have, so nothing was "
+                f"{target.url}: has a generation {current.generation} that {source.url} does not have, so nothing was "
                 "copied: it is another pack, or packer gc has deleted that generation; name a new folder or URL"
             )
     claimed = _kept(target, manifest.generation)

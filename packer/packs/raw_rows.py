@@ -107,7 +107,7 @@ class RawRows:
             name: difference(field, pixels, stored[name]) for name, (field, pixels) in again.items() if name in stored
         }
         notes = list(_changed(planned, receipt, shard.key(inside), now))
-        if planned.other_decoders and any(each.pixels for each in differences.values()):
+        if planned.other_decoders and any(change.pixels for change in differences.values()):
             notes.append(f"the build decoded with other libraries: {planned.other_decoders}")
         if not as_it_is:
             notes.append("its own size is too large to be shown")

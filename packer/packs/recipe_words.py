@@ -54,12 +54,12 @@ def recipe_words(recipe: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _field_words(rule: Any) -> tuple[str, str]:
     """Return the name of a field, and from where and how it was read."""
-    known = _table(rule)
-    words = [f"from {known['from']}"] if known.get("from") else []
+    table = _table(rule)
+    words = [f"from {table['from']}"] if table.get("from") else []
     words += [
-        f"{key.replace('_', ' ')} {value}" for key, value in _table(known.get("read")).items() if value is not None
+        f"{key.replace('_', ' ')} {value}" for key, value in _table(table.get("read")).items() if value is not None
     ]
-    return str(_table(known.get("field")).get("name", "")), ", ".join(words) or "as the source has it"
+    return str(_table(table.get("field")).get("name", "")), ", ".join(words) or "as the source has it"
 
 
 def _painting(rules: str) -> str:

@@ -114,7 +114,7 @@ def _build_alone(request: Request, stems: frozenset[str], refusal: PackError) ->
         except PackError as error:
             raise refusal from error
         specs = [spec for spec in plan.new_specs.values() if may_be_one_of(spec, stems, request.store.out)]
-        with closing(build_shards(specs, plan.found.source, request.store.out, pool, rewrite=True)) as shards:
+        with closing(build_shards(specs, plan.found_rows.source, request.store.out, pool, rewrite=True)) as shards:
             for _ in shards:
                 pass  # each is written when it is there
 

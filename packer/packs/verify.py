@@ -94,9 +94,9 @@ def verify(
 
     def check(shard: int) -> tuple[Receipt | None, list[Damage]]:
         with at_hand(pack, shard):
-            found = _check_shard(pack, shard, deep)
+            receipt, wrong = _check_shard(pack, shard, deep)
         advance(pack.table.bytes(shard))
-        return found
+        return receipt, wrong
 
     with ThreadPoolExecutor(workers) as pool:
         checked = list(pool.map(check, range(len(pack.table))))
@@ -124,12 +124,12 @@ def _check_generations(root: Path, manifest: Manifest) -> Iterator[Damage]:
 def _check_table(root: Path, manifest: Manifest) -> Iterator[Damage]:
     path = table_path(root, manifest.table)
     try:
-        found = sha256(plain_file(root, path))
+        digest = sha256(plain_file(root, path))
     except (OSError, DamagedError) as error:
         yield _unreadable(path, error)
         return
-    if found != manifest.table:
-        yield Damage(f"{path}: its SHA-256 is {found}, the manifest says {manifest.table}", file=path)
+    if digest != manifest.table:
+        yield Damage(f"{path}: its SHA-256 is {digest}, the manifest says {manifest.table}", file=path)
 
 
 def _check_shard(pack: Pack, shard: int, deep: bool) -> tuple[Receipt | None, list[Damage]]:
@@ -158,7 +158,7 @@ def contradictions(pack: Pack, shard: int, receipt: Receipt) -> Iterator[str]:
     facts = ShardFacts(receipt.rows, pack.fields_of(shard))
     paths = shard_paths(manifest.storage)(stem, facts) if receipt.rows else []
     has_picture = any(field.kind == PICTURE for field in facts.fields)
-    for fact, found, expected in (
+    for fact, stored, expected in (
         ("split", receipt.split, pack.split_of(shard).name),
         ("fingerprint", receipt.fingerprint, pack.table.fingerprint(shard)),
         ("fingerprint of its pairs", content_fingerprint(receipt), receipt.fingerprint),
@@ -171,8 +171,8 @@ def contradictions(pack: Pack, shard: int, receipt: Receipt) -> Iterator[str]:
         ("bytes", receipt.bytes, pack.table.bytes(shard)),
         ("files", sorted(stem.name + file.suffix for file in receipt.files), sorted(path.name for path in paths)),
     ):
-        if found != expected:
-            yield f"says {found!r} for its {fact}; expected {expected!r}"
+        if stored != expected:
+            yield f"says {stored!r} for its {fact}; expected {expected!r}"
     wrong = misfit(receipt.statistics, [field for field in manifest.fields if field.name in receipt.fields])
     if wrong is not None:
         yield f"statistics: {wrong}"
@@ -222,9 +222,9 @@ def _check_rows(pack: Pack, shard: int, receipt: Receipt) -> Iterator[Damage]:
 
 def _rows(stem: Path, wrong: Sequence[WrongRow]) -> Iterator[Damage]:
     """The first few rows by name, and the number of the others."""
-    lines = first_of([each.message for each in wrong], MOST_ROWS_NAMED)
-    for line, each in zip(lines, [*wrong[:MOST_ROWS_NAMED], WrongRow("")], strict=False):
-        yield Damage(f"{stem}: {line}", stem.name, row=each.row, field=each.field)
+    lines = first_of([wrong_row.message for wrong_row in wrong], MOST_ROWS_NAMED)
+    for line, wrong_row in zip(lines, [*wrong[:MOST_ROWS_NAMED], WrongRow("")], strict=False):
+        yield Damage(f"{stem}: {line}", stem.name, row=wrong_row.row, field=wrong_row.field)
 
 
 def _unreadable(path: Path, error: Exception) -> Damage:

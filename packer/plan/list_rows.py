@@ -85,10 +85,12 @@ def _good_rows(refs: Iterable[RowRef], listing: Listing) -> RefTable:
     for before, ref in pairwise(table):
         if before[:2] == ref[:2]:
             problems.append(Problem("has more than one row", "", (f"{ref.split}/{ref.key}",), "key"))
-    problems = [*listing.problems, *problems, *(() if table else listing.missing or ())]
+    problems = [*listing.problems, *problems]
+    if not table:
+        problems += listing.missing or ()
     if problems or not table:
-        found = "rows that cannot be packed" if problems else f"no rows{listing.contents()}"
-        raise InputError(f"the source has {found}", problems)
+        content = "rows that cannot be packed" if problems else f"no rows{listing.contents()}"
+        raise InputError(f"the source has {content}", problems)
     return table
 
 

@@ -76,13 +76,15 @@ class PlannedFiles:
         return self.expected.recipe.fingerprint()
 
 
-def stems_of(folder: PlanFolder, numbers: Iterable[int], found: Mapping[int, Sequence[Ticket]]) -> set[str]:
+def stems_of(folder: PlanFolder, numbers: Iterable[int], shard_tickets: Mapping[int, Sequence[Ticket]]) -> set[str]:
     """Return the stems of these shards of a plan that may exist: by their tickets, or since before the plan."""
     stems = set[str]()
     for number in numbers:
         old = folder.fingerprint(number)
-        known = [ticket.fingerprint for ticket in found.get(number, ())] or ([] if old is None else [old])
-        stems.update(shard_stem(folder.split(number), fingerprint) for fingerprint in known)
+        fingerprints = [ticket.fingerprint for ticket in shard_tickets.get(number, ())]
+        if not fingerprints and old is not None:
+            fingerprints = [old]
+        stems.update(shard_stem(folder.split(number), fingerprint) for fingerprint in fingerprints)
     return stems
 
 

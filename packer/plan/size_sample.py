@@ -67,7 +67,7 @@ def encodings_of(rules: Iterable[FieldRule]) -> Encodings:
 def ways_to_store(recipe: Recipe, pixels: float) -> list[Sequence[FieldRule]]:
     """Return the rules of a recipe, then those with other encodings. `pixels` are those of a row on average."""
     ways: list[Sequence[FieldRule]] = [recipe.rules]
-    for picture, label in (*WAYS, *(IN_TILES if pixels >= LARGE else ())):
+    for picture, label in WAYS + IN_TILES if pixels >= LARGE else WAYS:
         way = [_stored_as(rule, _fitting(rule, picture, label)) for rule in recipe.rules]
         if encodings_of(way) not in map(encodings_of, ways):
             ways.append(way)
@@ -108,12 +108,12 @@ class SizeSample:
         """Return the size of the pack with these encodings; None if rows cannot be stored so, or there are none."""
         stored, errors = 0.0, [0.0] * len(self.rows)
         for name, encoding in encodings.items():
-            raw, found = ([row.get((name, form), 0) for row in self.rows] for form in (RAW, encoding))
-            if any(had and not has for had, has in zip(raw, found, strict=True)):
+            raw, encoded = ([row.get((name, form), 0) for row in self.rows] for form in (RAW, encoding))
+            if any(had and not has for had, has in zip(raw, encoded, strict=True)):
                 return None
-            share = sum(found) / sum(raw) if any(raw) else 1.0
+            share = sum(encoded) / sum(raw) if any(raw) else 1.0
             stored += share * self.raw[name]
-            errors = [error + has - share * had for error, had, has in zip(errors, raw, found, strict=True)]
+            errors = [error + has - share * had for error, had, has in zip(errors, raw, encoded, strict=True)]
         if not self.rows:
             return None
         return StoredSize(encodings, round(stored), self._error(errors, stored) if stored else 0)
@@ -150,9 +150,9 @@ def take_sample(
             stack.enter_context(request.rows.objects.named())
         pool = stack.enter_context(request.running.open_pool())
         for part in parts:
-            for spec, found in measure_pieces(list(spread_pieces(specs, part)), others, source, pool):
-                rows += (_by_encoding(spec, others, row) for row in found if row.bad is None)
-                sizes += found
+            for spec, measured in measure_pieces(list(spread_pieces(specs, part)), others, source, pool):
+                rows += (_by_encoding(spec, others, row) for row in measured if row.bad is None)
+                sizes += measured
             sample = SizeSample(tuple(rows), tuple(row.bad for row in sizes if row.bad is not None), raw, total)
             estimates = filter(None, (sample.size(encodings_of(way)) for way in ways))
             if all(size.error <= ERROR for size in estimates):
@@ -162,10 +162,10 @@ def take_sample(
 
 def _by_encoding(spec: ShardSpec, others: Sequence[FieldRule], row: MeasuredRow) -> dict[tuple[str, str], int]:
     asked = encodings_of(spec.recipe.rules)
-    found = {(rule.name, rule.stored_as): size for rule, size in zip(others, row.others, strict=True)}
+    sizes = {(rule.name, rule.stored_as): size for rule, size in zip(others, row.others, strict=True)}
     for field, raw, stored in zip(spec.fields, row.raw, row.fields, strict=True):
-        found |= {(field.name, asked[field.name]): stored, (field.name, RAW): raw}
-    return found
+        sizes |= {(field.name, asked[field.name]): stored, (field.name, RAW): raw}
+    return sizes
 
 
 def scattered(count: int, most: int) -> list[int]:

@@ -45,7 +45,7 @@ def try_settings(
         except PackError as error:
             return Trial(refusal=_one_line(error))
     recipe = plan.recipe
-    seen = LabelSampler(plan.found.source, sampler.pool, recipe.max_pixels).inspect(
+    seen = LabelSampler(plan.found_rows.source, sampler.pool, recipe.max_pixels).inspect(
         list(refs_of(sample)), len(sample), recipe.classes, recipe.read_rules, images=True
     )
     bad = {sample[index][:2]: counts.bad for index, counts in seen.items() if counts.bad is not None}

@@ -29,11 +29,11 @@ def planned(options: FieldOptions, table: ClassTable | None, files: FileRules) -
 
 def check_headers(fields: Sequence[PlannedField], ref: RowRef, heads: Sequence[Header]) -> None:
     """Raise BadPair if a shard would certainly reject a row with these headers."""
-    given = iter(heads)
+    headers = iter(heads)
     for field, part in zip(fields, ref.parts, strict=False):
         if part:
             with naming(part), naming_option(field.name):
-                field.check(next(given))
+                field.check(next(headers))
 
 
 def read_rules(fields: Sequence[PlannedField]) -> ReadRules | None:

@@ -67,9 +67,9 @@ class PlannedField(ABC):
 
     def check_form(self, header: Header) -> None:
         """Raise BadPair if a file with this header has another form than the field, which has that of most files."""
-        found = self.as_in(header)
-        if found != self:
-            mine, most = _forms(found, self)
+        in_file = self.as_in(header)
+        if in_file != self:
+            mine, most = _forms(in_file, self)
             raise BadPair(f"has {mine}, while most files have {most}; all must have the same")
 
     @abstractmethod

@@ -55,8 +55,8 @@ def picture(file: BinaryIO, start: int, size: int) -> bytes:
 def keys_in(index: bytes) -> dict[int, str]:
     """Return the key of each record by its place, from an index: lines of a key, a tab and the place."""
     lines = index.decode("utf-8", "surrogateescape").splitlines()
-    found = (re.fullmatch(r"(.+)\t(\d{1,19})", line) for line in lines)
-    return {int(match[2]): match[1].zfill(8) if match[1].isdecimal() else match[1] for match in found if match}
+    matches = (re.fullmatch(r"(.+)\t(\d{1,19})", line) for line in lines)
+    return {int(match[2]): match[1].zfill(8) if match[1].isdecimal() else match[1] for match in matches if match}
 
 
 def _parts(file: BinaryIO, at: int, whole: int) -> Iterator[tuple[int, int]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
 from pathlib import Path
@@ -134,14 +134,14 @@ class TorchTensors(StackedRows):
     def stack(self, name: str) -> Stack:
         path, parts = self._split(name)
         with open_raw(path) as file, _Members(file) as members:
-            found = members.tensors()
+            content = members.tensors()
             for part in parts:
-                found = _inside(found, part)
-            if isinstance(found, list) and found and all(type(item) in (str, int) for item in found):
-                return Texts(found)
-            if not isinstance(found, Tensor):
+                content = _inside(content, part)
+            if isinstance(content, list) and content and all(type(item) in (str, int) for item in content):
+                return Texts(content)
+            if not isinstance(content, Tensor):
                 raise ValueError("there is no such tensor")
-            return _plain(path, members, found)
+            return _plain(path, members, content)
 
     def listing(self) -> Iterator[str]:
         """Yield the names in a file, or the files of a folder."""
@@ -150,10 +150,10 @@ class TorchTensors(StackedRows):
             return
         try:
             with open_raw(self.path) as file, _Members(file) as members:
-                found = members.tensors()
+                content = members.tensors()
         except (ValueError, OSError):
             return
-        yield from _names(found, "", set(), MOST_DEPTH)
+        yield from _names(content, "", set(), MOST_DEPTH)
 
     def _split(self, name: str) -> tuple[Path, list[str]]:
         """Return the file and the names in it that a name stands for."""
@@ -164,21 +164,25 @@ class TorchTensors(StackedRows):
         return next((path for path in paths if path.is_file()), paths[0]), parts[1:]
 
 
-def _inside(found: Any, part: str) -> Any:
+def _inside(content: Any, part: str) -> Any:
     """Return what a dictionary or a list has under a name; None if it has nothing."""
-    if isinstance(found, dict):
-        return found.get(part)
-    if isinstance(found, (list, tuple)) and part.isdecimal() and len(part) < 10 and int(part) < len(found):
-        return found[int(part)]
+    if isinstance(content, dict):
+        return content.get(part)
+    if isinstance(content, (list, tuple)) and part.isdecimal() and len(part) < 10 and int(part) < len(content):
+        return content[int(part)]
     return None
 
 
-def _names(found: Any, before: str, seen: set[int], depth: int) -> Iterator[str]:
+def _names(content: Any, before: str, seen: set[int], depth: int) -> Iterator[str]:
     """Yield the names of what a dictionary or tuple holds. One that is in several others, or in itself, comes once."""
-    if depth == 0 or id(found) in seen:
+    if depth == 0 or id(content) in seen:
         return
-    seen.add(id(found))
-    named = found.items() if isinstance(found, dict) else enumerate(found) if isinstance(found, (list, tuple)) else ()
+    seen.add(id(content))
+    named: Iterable[tuple[Any, Any]] = ()
+    if isinstance(content, dict):
+        named = content.items()
+    elif isinstance(content, (list, tuple)):
+        named = enumerate(content)
     for name, item in named:
         path = f"{before}{plain(str(name))}"
         if isinstance(item, Tensor):
