@@ -31,7 +31,7 @@ class PartlyLabelled(Protocol):
 
 
 class MixedOrder:
-    """Batches of a data set's rows, so many with a label and then so many without one: `mix={"labelled": 8,
+    """Batches of a data set's rows, first rows with a label and then rows without one: `mix={"labelled": 8,
     "unlabelled": 24}`. Give it to a DataLoader as `batch_sampler`.
 
     Each side has an `Order` of its own. An epoch ends with the rows of the side `mix_end`: each comes once, by the
@@ -115,7 +115,7 @@ class MixedOrder:
 
     def set_epoch(self, epoch: int) -> None:
         """Set the next epoch. If it follows the last one, the other side continues, else it begins where it would be
-        after so many epochs. A resumed epoch goes on where it was."""
+        after this number of epochs. A resumed epoch goes on where it was."""
         if epoch == self.epoch + 1 and self._is_over:
             self._start = self._position
         elif epoch != self.epoch:

@@ -79,6 +79,41 @@ def test_each_habit_is_found_in_pages(sentence: str) -> None:
     assert phrases("docs/page.md", f"# A page\n\n- {sentence}\n")
 
 
+@pytest.mark.parametrize("sentence", HABITS)
+def test_each_habit_is_found_in_docstrings_comments_and_texts_of_the_product(sentence: str) -> None:
+    for code in (
+        f'"""Module.\n\n{sentence}\n"""\n',
+        f"x = 1  # {sentence}\n",
+        f'raise ValueError("{sentence}")\n',
+        f'raise ValueError(f"{{path}}: {sentence} See {{page}}.")\n',
+        f'text(\n    "{sentence[:10]}"\n    "{sentence[10:]}"\n)\n',
+        "# " + "\n# ".join(sentence.split()) + "\n",
+    ):
+        assert phrases("packer/plan/plan.py", code), code
+        assert phrases("readers/loader.py", code), code
+        assert phrases("tests/test_plan.py", code) == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'f"{those.of} are {so_many}"',
+        'name = "those of"',
+        '"""Call `nobody` with `so many`."""',
+        "\"script-src 'self'; style-src 'self'; base-uri 'none'; img-src 'self'\"",
+        '"""a -> b; c -> d; e -> f; g -> h"""',
+        "those.of(x)  # the rows are read",
+    ],
+)
+def test_names_fields_policies_and_diagrams_are_no_habits(code: str) -> None:
+    assert phrases("packer/plan/plan.py", code) == []
+
+
+def test_a_habit_in_a_comment_has_its_line() -> None:
+    [finding] = findings("packer/plan/plan.py", "x = 1\n# The rows\n# of all, and those of others\n")
+    assert (finding.line, finding.phrase) == (3, "those of")
+
+
 @pytest.mark.parametrize("sentence", PLAIN_PAGE)
 def test_plain_pages_and_their_code_pass(sentence: str) -> None:
     assert phrases("docs/page.md", f"# A page\n\n{sentence}\n") == []

@@ -24,7 +24,10 @@ READING = 60.0
 
 @dataclass(frozen=True)
 class EncodingResult:
-    """The encoding of each field, and what was measured with a trial pack. The first of several is that of the pack."""
+    """The encoding of each field, and what was measured with a trial pack.
+
+    The first of several is the encoding of the pack.
+    """
 
     encodings: Mapping[str, str]
     row_bytes: float
@@ -42,7 +45,7 @@ class EncodingResult:
 
     @property
     def words(self) -> str:
-        """The encodings as they are printed."""
+        """The encodings in the words that are printed."""
         return ", ".join(f"{name}={encoding}" for name, encoding in self.encodings.items() if encoding != RAW) or RAW
 
     def loses(self, stored: EncodingResult) -> bool:
@@ -98,6 +101,6 @@ def _smallest_as_fast(results: Sequence[EncodingResult]) -> EncodingResult:
     return min((result for result in results if result.rate >= fast), key=lambda result: result.row_bytes)
 
 
-_WHY_FITS = "it fits into memory, loses nothing, and nothing else of which that is true is smaller and read as fast"
+_WHY_FITS = "it fits into memory, loses nothing, and no smaller encoding that does both is read as fast"
 _WHY_LOSES = "nothing that loses nothing fits into memory; look at the PSNR that the build prints"
 _WHY_NONE = "nothing fits into memory, and of this the least is read from the disk in every epoch"

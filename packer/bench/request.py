@@ -55,7 +55,7 @@ class BenchRequest:
 
 
 def batches_for(rows: int) -> tuple[int, ...]:
-    """Return the batch sizes to try with so many rows. The largest may hold all of them."""
+    """Return the batch sizes to try with this number of rows. The largest may hold all of them."""
     return tuple(size for size, smaller in zip(BATCHES, (0, *BATCHES), strict=False) if smaller < max(1, rows))
 
 

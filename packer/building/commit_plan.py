@@ -154,7 +154,7 @@ def _read(files: PlannedFiles, out: Path, tickets: Tickets, advance: Advance) ->
 
 
 def _check_equal(files: PlannedFiles, shard_tickets: dict[int, list[Ticket]]) -> None:
-    """Refuse shards of which two results are there: raw files changed in between, or a machine decodes otherwise."""
+    """Refuse shards that have two results: raw files changed in between, or a machine decodes otherwise."""
     twice = [(number, tickets) for number, tickets in sorted(shard_tickets.items()) if len(tickets) > 1]
     words = [_words(files, number, tickets) for number, tickets in twice]
     if words:

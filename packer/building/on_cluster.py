@@ -67,7 +67,7 @@ def _plan_for_all(plan: Plan, bucket: Bucket | None) -> Iterator[tuple[str, str]
                 bucket.put(f"{folder}/{name}")
             yield f"{bucket.store.url}/{folder}", shared.sha256
         finally:
-            with suppress(StoreError):  # what is left over disturbs nobody
+            with suppress(StoreError):  # what is left over does no harm
                 bucket.store.delete(f"{folder}/{name}" for name in names)
 
 

@@ -52,7 +52,7 @@ class PlanPart:
         return cls(shard % count + 1, count)
 
     def shards(self, of: int) -> range:
-        """Return the numbers of its shards, of so many."""
+        """Return the numbers of its shards, from the number of all shards."""
         return range(self.number - 1, of, self.count)
 
     def __str__(self) -> str:
@@ -88,9 +88,9 @@ def build_part(
 ) -> PartSummary:
     """Build the shards of a part such as "3/16" of a plan into `out`, as `packer build-part --plan` does.
 
-    Shards with a ticket are there already. `raw` is the path of the raw files on this machine, if it is not that of the
-    plan. With `retry_bad`, shards with rejects are built again. Functions that give the rows are called only if their
-    modules are among `allow_functions`: whoever can write a plan could name any. If `out` is a URL, shards on their way
+    Shards with a ticket are there already. `raw` is the path of the raw files on this machine, if the plan has another
+    path. With `retry_bad`, shards with rejects are built again. Functions that give the rows are called only if their
+    modules are among `allow_functions`: a plan can name any function. If `out` is a URL, shards on their way
     are in the folder `scratch`, by default that for temporary files.
     Raises VersionsError if this machine has other decoders than the one that planned.
     """
@@ -122,7 +122,7 @@ def build_part(
 
 
 def _prepare(shards: PlannedShards, target: Path | Outbox, tickets: Tickets, numbers: range) -> PlannedFiles:
-    """Make the folders of a pack. Of a bucket, show those shards of the part here that have tickets."""
+    """Make the folders of a pack. For a bucket, show those shards of the part here that have tickets."""
     if isinstance(target, Path):
         make_target(target)
         prepare_target(target)

@@ -123,7 +123,7 @@ def reason(result: BenchResult, best: LoaderResult, target: float | None) -> str
         why = "nothing is faster" if len(result.loaders) > 1 else "nothing else was tried"
     else:
         why = f"the best, {_words(fastest.settings)} at {_number(fastest.rate)}, is not faster by more than 5 % or by "
-        why += "more than its own rounds differ, and this is the cheapest of which that is true"
+        why += "more than its own rounds differ, and this is the cheapest one for which this is true"
     spread = f"{_number(min(best.rates))} to {_number(max(best.rates))} in {counted(len(best.rates), 'round')}"
     rate = f"{_rates(result, best.rate)} ({spread}), {100 * best.ratio:.0f} % of the copy loop's rate"
     step = f"A training step that takes longer than {milliseconds(result, best):.2g} ms will not wait for data."

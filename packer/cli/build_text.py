@@ -84,7 +84,7 @@ def plan_text(plan: Plan, on_disk: bool = True) -> str:
         "sizes     " + ", ".join(first_of(sizes, MOST_NAMED, "sizes")),
         "fields    " + "; ".join(fields),
         f"classes   {len(facts['classes'])}: " + ", ".join(first_of(facts["classes"], MOST_NAMED)),
-        f"shards    {facts['shards']}, of which {facts['reused_shards']} exist already",
+        f"shards    {facts['shards']}; {facts['reused_shards']} of them exist already",
         _rows_line(plan),
     ]
     if on_disk:
@@ -151,7 +151,7 @@ def plan_notes(plan: Plan) -> list[str]:
             f"generation {old.generation} ({old.storage}, {len(old.classes)} classes, {counted(old.rows, 'row')})"
         )
         keys = ", ".join(key for key, _, _ in plan.recipe_changes)
-        notes.append(f"note      the recipe differs from that of {generation}, which is kept: {keys} changed")
+        notes.append(f"note      the recipe differs from the recipe of {generation}, which is kept: {keys} changed")
     return notes
 
 

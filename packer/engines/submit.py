@@ -36,7 +36,7 @@ class Clock:
         return time.monotonic()
 
     def next(self, finished: SimpleQueue[T], seconds: float) -> T | None:
-        """Return the next item, or None after so many seconds."""
+        """Return the next item, or None after this number of seconds."""
         try:
             return finished.get(timeout=seconds)
         except Empty:

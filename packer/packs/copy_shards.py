@@ -47,7 +47,7 @@ class Copied:
 
 
 class Copying:
-    """Copies the shards of `manifest` from `source` to `target`. `near` is that of the two on this machine."""
+    """Copies the shards of `manifest` from `source` to `target`. `near` is the one of the two on this machine."""
 
     def __init__(self, source: Store, target: Store, near: FolderStore, manifest: Manifest, advance: Advance) -> None:
         self.source, self.target, self._near, self._advance = source, target, near, advance

@@ -1,4 +1,4 @@
-"""The difference between a pack and a build of its raw folder as it is now, by the names of pairs."""
+"""The difference between a pack and a build of its raw folder in its present state, by the names of pairs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Difference:
 
     @property
     def is_empty(self) -> bool:
-        """True if a build would leave the pack as it is."""
+        """True if a build would not change the pack."""
         return not (self.rebuilt_shards or self.dropped_shards)
 
     def to_json(self) -> dict[str, Any]:
@@ -62,9 +62,9 @@ class Difference:
 
 
 def diff_pack(out: str | PathLike[str], raw: Input, *, config: str | PathLike[str] | None = None) -> Difference:
-    """Compare a pack with the raw folder, or the source, as it is now. Nothing is changed.
+    """Compare a pack with the present raw folder or source. Nothing is changed.
 
-    The options are those of the last build, or those in `config`.
+    The options come from the last build, or from `config`.
     """
     folder, source = raw_or_source(raw)
     with seen(out, choose=_names_for_diff) as (root, _):

@@ -26,7 +26,7 @@ from readers.pack import Pack
 
 PAIRS, CLASS_TABLE = "pairs.csv", "classes.csv"
 AT_ONCE = 256
-"""So many rows are given to the threads at once."""
+"""The rows that are given to the threads at once."""
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ def push_pack(
 
     `workers` shards are copied at the same time, by default as many as this process has cores. A store without
     conditional writes is refused, or locked with `no_conditions="lock"`. Raises TargetError if the store has a newer
-    generation or another pack, DamagedError if `out` is damaged, BusyError if somebody else publishes there or the
+    generation or another pack, DamagedError if `out` is damaged, BusyError if another process publishes there or the
     store does not answer.
     """
     if no_conditions not in (REFUSE, LOCK):

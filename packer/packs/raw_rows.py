@@ -1,7 +1,7 @@
 """`RawRows`: rows of a pack built again from their raw files: in their own size, and by the recipe.
 
-A raw file may crash, stall or swell whoever decodes it. So a worker process builds a shard of this one row in a scratch
-folder, exactly as a build does, with a time limit.
+A raw file may crash or stall the process that decodes it, or fill its memory. So a worker process builds a shard of
+this one row in a scratch folder, exactly as a build does, with a time limit.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def difference(field: Field, ours: NDArray[Any], stored: NDArray[Any]) -> PixelD
 
 
 def differing(field: Field, ours: NDArray[Any], stored: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return the pixels of a row, without its planes, of which a number differs. Two that have no number are equal."""
+    """Return the pixels of a row, without its planes, that differ in a number. Two that have no number are equal."""
     differ = (ours != stored) & ~((ours != ours) & (stored != stored))
     return np.asarray(differ.any(0) if field.planes else differ)
 

@@ -28,7 +28,8 @@ _IN_OTHER_LINES = ("tools", "overlap", "edge", "size")
 
 
 def recipe_words(recipe: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield what was done to all rows: an option, and what it means. Options of another release are shown as they are.
+    """Yield what was done to all rows: an option, and what it means. Options of another release keep their
+    words.
 
     The versions of libraries are left out.
     """
@@ -63,7 +64,7 @@ def _field_words(rule: Any) -> tuple[str, str]:
 
 
 def _painting(rules: str) -> str:
-    """Return how objects of annotations were brought to the stored size. `rules` are those of `AnnotatedSource`."""
+    """Return how objects of annotations were brought to the stored size. `rules` are the rules of `AnnotatedSource`."""
     return "painted at the size of the picture, and sampled as labels are"
 
 

@@ -55,7 +55,7 @@ def repair_pack(
     """Check every byte of a pack and build its damaged shards again from `raw`. Whole shards are not touched.
 
     Without `raw`, the folder of the last build is used; a source must be given.
-    The options are those of the last build, or those in `config`; `on_bad` and `max_bad` win over both.
+    The options come from the last build, or from `config`; `on_bad` and `max_bad` win over both.
     If a build is refused, for example because pairs of other shards are bad, the damaged shards alone are built again.
     `found` hears of the damage before anything is built.
     Raises DamagedError if some damage cannot be repaired.

@@ -53,7 +53,7 @@ class FieldStats:
 
 @dataclass(frozen=True)
 class SplitStats:
-    """The statistics of one split. Mean and deviation are those of the picture, the classes those of the label."""
+    """The statistics of one split. Mean and deviation belong to the picture, the classes to the label."""
 
     split: str
     rows: int
@@ -70,7 +70,7 @@ class SplitStats:
 def pack_stats(out: str | PathLike[str]) -> list[SplitStats]:
     """The statistics of each split with rows. They are exact, and no image is read for them.
 
-    Of rows of different sizes the sizes are read, so at a URL they are refused with a UsageError.
+    If rows have different sizes, the sizes are read, so at a URL such packs are refused with a UsageError.
     """
     with seen(out, holes=()) as (root, store):
         pack = Pack.open(root)

@@ -97,7 +97,7 @@ class Uploads:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Turn the errors of botocore into those of the packer."""
+        """Turn the errors of botocore into errors of the packer."""
         errors = self._errors_of
         try:
             yield
@@ -116,7 +116,7 @@ class Uploads:
 def end_uploads(url: str, grace: float, dry_run: bool = False) -> tuple[list[Upload], list[Upload]]:
     """End the uploads below a URL that are older than `grace` seconds. Return them, and the others.
 
-    A younger one may be that of a build that runs now.
+    A younger one may belong to a build that runs now.
     """
     uploads, until = Uploads(url), time.time() - grace
     listed = list(uploads.list())

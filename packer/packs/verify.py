@@ -65,8 +65,8 @@ def verify_pack(
 ) -> list[Damage]:
     """Check every byte of the current generation of a pack; an empty list means that it is whole.
 
-    With `deep`, every row is also read as in training. Of a URL, as many shards as `workers` are below `scratch` at the
-    same time, and paths are names below the URL. Raises NoPackError if `out` is not a pack, and DamagedError if its
+    With `deep`, every row is also read as in training. For a URL, as many shards as `workers` are below `scratch` at
+    the same time, and paths are names below the URL. Raises NoPackError if `out` is not a pack, and DamagedError if its
     manifest cannot be read.
     """
     if is_url(out):
@@ -118,7 +118,7 @@ def _check_generations(root: Path, manifest: Manifest) -> Iterator[Damage]:
     except (ReadError, OSError):
         same = False
     if not same:
-        yield Damage(f"{kept}: is missing or differs from {root / MANIFEST}, of which it is a copy", file=kept)
+        yield Damage(f"{kept}: is missing or differs from {root / MANIFEST}, whose copy it should be", file=kept)
 
 
 def _check_table(root: Path, manifest: Manifest) -> Iterator[Damage]:
@@ -189,9 +189,9 @@ def _wrong_sums(pack: Pack, receipts: Sequence[Receipt]) -> Iterator[Damage]:
             expected = f"{split.rows} rows and {split.rejects} rejects"
             yield Damage(f"{name}: {expected}; its shards have {rows} and {rejects}", file=path)
         elif parts_of(members) != split.parts:
-            yield Damage(f"{name}: parts: are not those of its shards", file=path)
+            yield Damage(f"{name}: parts: are not the parts of its shards", file=path)
         if split.statistics != total(manifest.fields, (receipt.statistics for receipt in members)):
-            yield Damage(f"{name}: statistics: are not the sum of those of its shards", file=path)
+            yield Damage(f"{name}: statistics: are not the sum of the statistics of its shards", file=path)
     size = sum(receipt.bytes for receipt in receipts)
     if manifest.bytes != size:
         yield Damage(f"{path}: bytes: {manifest.bytes}; its shards have {size}", file=path)

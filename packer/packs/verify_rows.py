@@ -14,7 +14,7 @@ from readers.formats.shard import Shard
 
 
 class WrongRow(NamedTuple):
-    """A wrong row of a shard, and the field that is wrong, as far as they are known."""
+    """A wrong row of a shard, and the field that is wrong, if they are known."""
 
     message: str
     row: str | None = None

@@ -28,7 +28,7 @@ NO_SLIDES = f"only slides have levels, and none of these pictures is one: {', '.
 def find_rows(rows: RowSearch, out: Path, pixels: Mapping[str, ClassPixels] = NOT_COUNTED) -> FoundRows:
     """Find all rows for a build into `out`. Raise InputError if there are none.
 
-    `pixels` are those of each label by class, which --split-exact needs.
+    `pixels` are the pixels of each label by class, which --split-exact needs.
     """
     if rows.key is not None:
         raise UsageError(f"--key {rows.key}: names the keys in a container; other rows have their own keys")

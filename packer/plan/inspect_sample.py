@@ -47,7 +47,7 @@ def inspect_sample(
     trusted: NDArray[np.bool_],
     pool: Pool,
 ) -> InspectedSample:
-    """Decode a sample of the rows that are not `trusted`, as the recipe says, or as far as it is known."""
+    """Decode a sample of the rows that are not `trusted`, as the recipe says, or as its known part says."""
     sampler = LabelSampler(found_rows.source, pool, found_rows.files.max_pixels, planned.label)
     problems = Problems()
     if planned.lacks_table:

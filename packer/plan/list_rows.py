@@ -21,7 +21,7 @@ from readers.contract.manifest import ALL, NAME
 
 
 def list_rows(rows: RowSearch, source: Source, out: Path) -> FoundRows:
-    """List the rows of a source. Samples without a field are a problem, or left out."""
+    """List the rows of a source. Samples without a field are refused or left out."""
     source = _with_fields(source, rows.pairing)
     listing = source.list_rows(ListingRules(out, rows.files.max_pixels, rows.pairing.keeps))
     _check_pairing(rows.pairing, listing)

@@ -1,4 +1,4 @@
-"""Make the plan of a build: a chain of steps, each of which takes values and returns one with its problems."""
+"""Make the plan of a build: a chain of steps. Each takes values and returns one with its problems."""
 
 from __future__ import annotations
 

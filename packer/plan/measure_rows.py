@@ -21,10 +21,10 @@ from readers.contract.tiles import Size
 
 
 def measure_rows(found_rows: FoundRows, fields: FieldChoice, shape: ShapeChoice, pool: Pool) -> FoundRows:
-    """Return the rows with the size that they are scaled to, or with that of a sample, which all must then have.
+    """Return the rows with the size that they are scaled to, or with the size of a sample, which all must then have.
 
     The sample is one of all rows, so that the rows of an earlier build do not decide. It also shows the types of fields
-    that are stored as they are.
+    that are stored unchanged.
     """
     rows = found_rows.source
     if not rows.sizes_are_known:
@@ -47,7 +47,7 @@ def measure_rows(found_rows: FoundRows, fields: FieldChoice, shape: ShapeChoice,
 
 
 def _needs_types(found_rows: FoundRows, fields: FieldChoice) -> bool:
-    """Return whether a field is stored as it is."""
+    """Return whether a field is stored unchanged."""
     return any(planned(field, None, found_rows.files).needs_header for field in fields.all)
 
 

@@ -1,4 +1,4 @@
-"""Plan the fields of a build whose rows come from a pack: they stay as they are, but for the form that is asked for."""
+"""Plan the fields of a build whose rows come from a pack: they stay unchanged, except for the requested form."""
 
 from __future__ import annotations
 

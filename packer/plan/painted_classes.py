@@ -26,8 +26,8 @@ Objects = Mapping[str, tuple[int, str]]
 
 
 def choose_classes(found_rows: FoundRows, choice: FieldChoice) -> FoundRows:
-    """Return the rows with the classes and the rules of painting. Categories that are in no class are a problem."""
-    assert isinstance(found_rows.source, AnnotatedSource), "painted fields are those of annotations"
+    """Return the rows with the classes and the rules of painting. Categories that are in no class are refused."""
+    assert isinstance(found_rows.source, AnnotatedSource), "only annotations have painted fields"
     if choice.label.codec not in (AUTO, INDEX):
         raise UsageError(f"--label-codec {choice.label.codec}: reads label pictures; annotations are painted")
     painted = [(number, field) for number, field in enumerate(choice.all) if number and not field.files]
@@ -74,7 +74,7 @@ def _planes(options: FieldOptions, classes: ClassTable) -> tuple[str, ...]:
 
 
 def _table(names: Iterable[str], objects: Objects) -> ClassTable:
-    """Return the classes of all categories: the background, those of the list of the format, others by name."""
+    """Return the classes of all categories: the background, the format's own list, others by name."""
     categories = list(dict.fromkeys((*names, *sorted(objects))))
     categories = [name for name in categories if name != NEVER]
     background = next((name for name in categories if name.casefold() in BACKGROUNDS), BACKGROUNDS[0])

@@ -105,11 +105,11 @@ class Plan:
 
     @cached_property
     def rows(self) -> int:
-        """The number of pieces without those of pairs that are known to be bad."""
+        """The number of pieces without the pairs that are known to be bad."""
         return sum(map(self._good, self.specs))
 
     def _good(self, spec: ShardSpec) -> int:
-        """Return the number of pieces of a shard without those of pairs that are known to be bad."""
+        """Return the number of pieces of a shard without the pairs that are known to be bad."""
         bad = self._bad_keys
         return len(spec.pieces) - sum((spec.split, piece.ref.key) in bad for piece in spec.pieces if bad)
 
@@ -141,7 +141,7 @@ class Plan:
 
     @property
     def stored_bytes(self) -> int | None:
-        """The bytes of the rows as they are stored, by a sample if they are encoded; None if none can be packed."""
+        """The stored bytes of the rows, by a sample if they are encoded; None if none can be packed."""
         if not any(field.is_encoded for field in self.recipe.fields) or self.size_sample is None:
             return self.bytes
         size = self.size_sample.size(self.asked)

@@ -43,7 +43,7 @@ class PlannedFields:
 
 
 def plan_fields(found_rows: FoundRows, choice: FieldChoice) -> PlannedFields:
-    """Return the fields of a build. A sample of headers decides what is stored of files that are stored as they are."""
+    """Return the fields of a build. A sample of headers decides the form of files that are stored unchanged."""
     names = [field.name for field in found_rows.packed or choice.all]
     label = names.index(LABEL) if LABEL in names else 0
     problems, table = Problems(), found_rows.classes if label else None
@@ -100,7 +100,7 @@ def _table(options: FieldOptions, table: ClassTable | None, is_painted: bool) ->
 
 
 def _as_in_most(found_rows: FoundRows, number: int, field: PlannedField) -> PlannedField:
-    """Return a field in the form of the files of a sample: that of most, or the largest.
+    """Return a field in the form of the files of a sample: the form of most, or the largest.
 
     The sample is one of all rows, so that the rows of an earlier build do not decide, and no single odd file does.
     """

@@ -89,6 +89,6 @@ def stems_of(folder: PlanFolder, numbers: Iterable[int], shard_tickets: Mapping[
 
 
 def receipts_in(folder: PlanFolder, names: Iterable[str]) -> list[str]:
-    """Return the names of the receipts of a plan, of which all objects of a pack have these names."""
+    """Return the names of the receipts of a plan, among the names of all objects of a pack."""
     tickets, _ = tickets_among((name for name in names if name.startswith(f"{folder_of(folder.sha256)}/")), len(folder))
     return receipts_of(stems_of(folder, range(len(folder)), tickets))

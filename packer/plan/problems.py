@@ -40,7 +40,7 @@ class Problems:
             return None
 
     def check(self, rejects: PackError | None) -> None:
-        """Raise the only error as it is, or one error that has all of them. With `rejects` alone nothing is raised."""
+        """Raise the only error, or one error that has all of them. With `rejects` alone nothing is raised."""
         if not self.errors:
             return
         errors = list(self.errors)

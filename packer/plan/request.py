@@ -1,4 +1,4 @@
-"""`Request`: what a build was asked for, in six values, each of which one step of the plan reads."""
+"""`Request`: what a build was asked for, in six values. Each is read by one step of the plan."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class Request:
 
 
 def request_of(raw: Input, out: str | PathLike[str], **options: Any) -> Request:
-    """Return the request of a build from Python: the options are those of the command."""
+    """Return the request of a build from Python: the options are the same as of the command."""
     folder, source = raw_or_source(raw)
     name = "from" if folder is not None and is_from(folder) else "raw"
     settings = effective(from_python({**options, name: folder, "out": fspath(out)}))

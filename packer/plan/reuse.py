@@ -77,7 +77,7 @@ class RowsByParts:
 
 
 class PreviousBuild:
-    """The stamps and receipts of a pack, compared with the sorted rows as they are now."""
+    """The stamps and receipts of a pack, compared with the present sorted rows."""
 
     def __init__(
         self, out: Path, source: Source, refs: RefTable, stamps: Sequence[StoredStamps], trust: str = MTIME
@@ -179,5 +179,5 @@ class PreviousBuild:
 
 
 def _of_fields(ref: RowRef, identity: Sequence[str]) -> tuple[str, ...]:
-    """Return the texts of an identity for the fields that the row has, as they are in a receipt."""
+    """Return the texts of an identity for the fields that the row has, as in a receipt."""
     return tuple(text for text, part in zip(identity, ref.parts, strict=True) if part)

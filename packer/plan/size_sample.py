@@ -25,14 +25,14 @@ from readers.contract.fields import JPEG, RAW, ZSTD
 from readers.contract.kinds import PICTURE, VALUES
 
 FEW_ROWS, MOST_ROWS = 256, 1024
-"""The rows of a sample, and those of the larger one that is taken if the first may be wrong by more than ERROR."""
+"""The rows of a sample, and the rows of the larger one that is taken if the first may be wrong by more than ERROR."""
 ERROR = 0.01
 MOST_BYTES = 2 << 30
 """The raw bytes of all rows of a sample."""
 WAYS = (RAW, RAW), (RAW, ZSTD), (JPEG, ZSTD)
 """Encodings of pictures and of labels that are compared."""
 IN_TILES = (RAW, "tiles-zstd"), ("tiles-jpeg", "tiles-zstd")
-"""Further ones of large rows, of which often only a part is read. A part of a raw row needs no tiles."""
+"""Further ones for large rows, because often only a part of such a row is read. A part of a raw row needs no tiles."""
 LARGE = 1 << 20
 """The pixels of a large row."""
 TILE = 256
@@ -65,7 +65,7 @@ def encodings_of(rules: Iterable[FieldRule]) -> Encodings:
 
 
 def ways_to_store(recipe: Recipe, pixels: float) -> list[Sequence[FieldRule]]:
-    """Return the rules of a recipe, then those with other encodings. `pixels` are those of a row on average."""
+    """Return the rules of a recipe, then those with other encodings. `pixels` are the pixels of a row on average."""
     ways: list[Sequence[FieldRule]] = [recipe.rules]
     for picture, label in WAYS + IN_TILES if pixels >= LARGE else WAYS:
         way = [_stored_as(rule, _fitting(rule, picture, label)) for rule in recipe.rules]
@@ -82,7 +82,7 @@ def _fitting(rule: FieldRule, picture: str, label: str) -> str:
 
 
 def _stored_as(rule: FieldRule, encoding: str) -> FieldRule:
-    """Return the rule with an encoding; as it is if it has this one, perhaps with another quality or other tiles."""
+    """Return the rule with an encoding; the same rule if it has it, perhaps with another quality or other tiles."""
     if rule.field.encoding == encoding:
         return rule
     field = replace(rule.field, encoding=encoding, tile=None)
@@ -93,7 +93,7 @@ def _stored_as(rule: FieldRule, encoding: str) -> FieldRule:
 @dataclass(frozen=True)
 class SizeSample:
     """The bytes of some rows of a pack by field and encoding. The stored bytes of a field are in proportion to its raw
-    bytes, of which all are known."""
+    bytes, which are all known."""
 
     rows: tuple[Mapping[tuple[str, str], int], ...]
     """The bytes of each row by field and encoding, also its raw ones. Those that cannot be are 0."""
@@ -169,8 +169,8 @@ def _by_encoding(spec: ShardSpec, others: Sequence[FieldRule], row: MeasuredRow)
 
 
 def scattered(count: int, most: int) -> list[int]:
-    """Return at most so many indices, one of each stretch of equal length: at random, as rows may differ in a rhythm,
-    and the same ones every time."""
+    """Return at most this number of indices, one of each stretch of equal length: at random, as rows may differ in a
+    rhythm, and the same ones every time."""
     if count <= most:
         return list(range(count))
     ends = [number * count // most for number in range(most + 1)]
@@ -179,7 +179,7 @@ def scattered(count: int, most: int) -> list[int]:
 
 
 def spread_pieces(specs: Sequence[ShardSpec], indices: Sequence[int]) -> Iterator[ShardSpec]:
-    """Yield the pieces with these indices among those of all shards, some at a time."""
+    """Yield the pieces with these indices among the pieces of all shards, some at a time."""
     ends = list(accumulate(len(spec.pieces) for spec in specs))
     by_shard = defaultdict[int, list[Piece]](list)
     for index in indices:

@@ -31,9 +31,9 @@ from readers.contract.shard_table import field_bits
 from readers.stores.open_store import url_of
 
 MOST_BYTES = 256 << 20
-"""A file of rows gets no further shard from so many bytes on."""
+"""A file of rows gets no further shard from this number of bytes on."""
 KEPT = {"from", "raw", *BUILD} - {"workers", "engine"}
-"""The settings that a plan keeps: those of the machine that planned do not change its name."""
+"""The settings that a plan keeps: the settings of the machine that planned do not change its name."""
 _ROWS = re.compile(r"rows-[0-9]{5,}\.txt")
 
 

@@ -32,7 +32,7 @@ from readers.contract.tiles import Size
 MOST_PLANES = 3
 """With more classes than this, one plane per class would be most of the pack; labels=index is smaller."""
 MOST_NAMED = 3
-"""A question names so many files."""
+"""The most files that a question names."""
 MOST_HEADERS = 64
 """The images whose headers are read before the plan."""
 EVERY = "{key}"

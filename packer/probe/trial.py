@@ -34,7 +34,7 @@ class Trial:
 def try_settings(
     raw: Settings, settings: Settings, sample: Sequence[Pair], sampler: LabelSampler, task_timeout: int
 ) -> Trial:
-    """Make the plan of a build with these settings, so that its refusals are those of a build; decode the sample.
+    """Make the plan of a build with these settings, so that it refuses what a build refuses; decode the sample.
 
     `raw` is the setting that names the folder.
     """

@@ -51,7 +51,7 @@ class Row:
 
     source: RowInput
     crc32: tuple[int, ...] = ()
-    """The CRC-32 of each field as it is stored, if the row is good."""
+    """The CRC-32 of the stored bytes of each field, if the row is good."""
     look: str = ""
     statistics: tuple[FieldStatistics, ...] = ()
     """The statistics of each field, if the row is good."""
@@ -61,11 +61,11 @@ class Row:
     size: Sides | None = None
     """The sides of the upright picture or volume, if it is good."""
     psnr: tuple[int, ...] = ()
-    """The PSNR of each field as it is read, in hundredths of a decibel, if the row is good."""
+    """The PSNR of the decoded pixels of each field, in hundredths of a decibel, if the row is good."""
     note: str = ""
     """A fact about the row, if it is good and its source has noticed one."""
     counts: Mapping[str, int] | None = None
-    """Numbers of a good row that are summed. Only the first tile of a picture has those of the source."""
+    """Numbers of a good row that are summed. Only the first tile of a picture has the numbers of the source."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class RowMaker:
         self._geometry = recipe.geometry
 
     def fill(self, targets: Sequence[RowTarget]) -> list[Row]:
-        """Pack the pieces of one row of the source. The identities are those of the bytes that were decoded."""
+        """Pack the pieces of one row of the source. The identities belong to the bytes that were decoded."""
         first = targets[0].piece
         state = self._source.states([first.ref])[0]
         if self._scratch is not None and is_giant(self._fields, first.size):
@@ -211,7 +211,7 @@ class RowMaker:
         return fields
 
     def _pack(self, target: RowTarget, source: RowInput, fields: Sequence[Decoded], data: Sequence[Given]) -> Row:
-        """Store each field. The hash is that of the first picture."""
+        """Store each field. The hash belongs to the first picture."""
         sums: list[int] = []
         look = ""
         statistics: list[FieldStatistics] = []

@@ -37,7 +37,7 @@ def check_headers(fields: Sequence[PlannedField], ref: RowRef, heads: Sequence[H
 
 
 def read_rules(fields: Sequence[PlannedField]) -> ReadRules | None:
-    """Return the rules for images and labels, as far as they are known."""
+    """Return the known rules for images and labels."""
     by_name = {field.name: field.read for field in fields}
     image, label = by_name.get(IMAGE), by_name.get(LABEL, LabelRules())
     return ReadRules(image, label) if isinstance(image, ImageRules) and isinstance(label, LabelRules) else None

@@ -9,7 +9,7 @@ from packer.errors import BadPair
 from packer.sources.portable_functions import plain
 
 BYTES, WHOLE = 1, 3
-"""The kinds of lists of a feature that are read; those of floats are passed over."""
+"""The kinds of lists of a feature that are read; lists of floats are passed over."""
 MOST_FEATURES = 1 << 16
 _VARINT, _EIGHT, _MESSAGE, _FOUR = 0, 1, 2, 5
 _SIGN = 1 << 63

@@ -221,6 +221,6 @@ _FROM_LAST: dict[str, tuple[int, Callable[..., Any]]] = {
     "BUILD": (2, lambda instance, state: instance),
     "BINPERSID": (1, _storage),
 }
-"""The operations that replace so many items of the stack by what a function makes of them."""
+"""The operations that replace a number of items on the stack by what a function makes of them."""
 _FROM_MARK: dict[str, Callable[[Any, Sequence[Any]], Any]] = {"APPENDS": _extend, "SETITEMS": _set_items}
 """The operations that put all items since a mark into the container before it."""

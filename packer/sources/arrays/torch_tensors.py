@@ -1,6 +1,7 @@
 """`.pt` files as a source: tensors that `torch.save` wrote. No object is built, and no code of the file is run.
 
-What the file pickled is read only to find where the numbers of each tensor lie. They are read as those of `.npy` files.
+What the file pickled is read only to find where the numbers of each tensor lie. They are read like the numbers of
+`.npy` files.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ NUMBERS = {*DTYPES.values(), "uint16", "uint32", "uint64"} - {"bfloat16"}
 MOST_DIRECTORY, MOST_PICKLE = 16 << 20, 64 << 20
 """The most bytes of the table of the members of a file, and of the names, texts and facts about tensors in it."""
 MOST_DEPTH = 8
-"""The deepest dictionaries of which the names are listed."""
+"""The deepest dictionaries whose names are listed."""
 
 
 class Texts:
@@ -48,7 +49,7 @@ class Texts:
 
 
 class _Members(ZipFile):
-    """The members of a file that `torch.save` wrote, each stored as it is."""
+    """The members of a file that `torch.save` wrote, each stored without compression."""
 
     def __init__(self, file: BinaryIO) -> None:
         bounded = _Bounded(file.fileno(), closefd=False)
@@ -61,7 +62,7 @@ class _Members(ZipFile):
                 raise ValueError("was compressed after torch.save; save it again")
         pickles = [name for name in names if name.count("/") == 1 and name.endswith("/data.pkl")]
         if len(pickles) != 1 or len(set(names)) != len(names):
-            raise ValueError("is damaged: its members are not those of torch.save")
+            raise ValueError("is damaged: its members are not as torch.save writes them")
         self.start = pickles[0].removesuffix("data.pkl")
         order = self.NameToInfo.get(f"{self.start}byteorder")
         if order is not None and self._bytes(order, 16) != b"little":
@@ -71,7 +72,7 @@ class _Members(ZipFile):
         return tensors_in(self._bytes(self.getinfo(f"{self.start}data.pkl"), MOST_PICKLE))
 
     def offset_of(self, tensor: Tensor, size: int) -> int:
-        """Return where the numbers of a tensor begin, which are so many bytes. Its member must have them all."""
+        """Return where the numbers of a tensor begin, from the count of its bytes. Its member must have them all."""
         item = self.NameToInfo.get(f"{self.start}data/{tensor.member}")
         start = tensor.offset * np.dtype(tensor.dtype).itemsize
         if item is None or start + size > item.file_size:
@@ -108,7 +109,7 @@ class _TooMuchError(Exception): ...
 
 
 class _Bounded(io.FileIO):
-    """A file of which no more than `most` bytes are read at once: zipfile reads the table of members as one."""
+    """A file that reads no more than `most` bytes at once: zipfile reads the table of members as one."""
 
     most = MOST_DIRECTORY
 

@@ -155,7 +155,7 @@ class NiftiSlices(Source):
             np.dtype(np.uint16) if field else volume.value_dtype
         )  # the numbers of a label are checked when it is read
         if field and volume.is_scaled:
-            raise BadPair(f"has numbers that are scaled by {volume.slope:g}; a label has those of its classes")
+            raise BadPair(f"has numbers that are scaled by {volume.slope:g}; a label has the numbers of its classes")
         return replace(
             header_by(KIND, (volume.height, volume.width), dtype), slices=self._slices(volume), grid=volume.grid
         )
@@ -179,7 +179,7 @@ class NiftiSlices(Source):
         return kept[1]
 
     def _bytes(self, path: str, volume: Volume) -> bytes:
-        """Return all bytes of a volume, and keep those of the last ones."""
+        """Return all bytes of a volume, and keep the bytes of the last volumes."""
         with self._lock:
             state = state_of(f"{self.root}/{path}")
             kept = self._unpacked.pop(path, None)

@@ -21,7 +21,7 @@ from packer.sources.volumes.nifti_volume import THIRD, Volume
 
 
 class NiftiVolumes(NiftiSlices):
-    """Pairs of volumes, whose slices lie along an axis as those of `NiftiSlices`."""
+    """Pairs of volumes, whose slices follow each other along an axis as in `NiftiSlices`."""
 
     kind: ClassVar[str] = "nifti volumes"
     gives_lines: ClassVar[bool] = True
