@@ -61,7 +61,7 @@ class Problem:
     kind: str = ""
     """Problems of one kind have one cause, although their texts differ in numbers or names. Default: the same text."""
     alike: bool = True
-    """False if the cause is from the first file, and the causes of the others differ in numbers or names."""
+    """False if the cause is the first file's, and the causes of the others differ in numbers or names."""
     split: str = ""
     """The split that it is in, if the path has it."""
 
@@ -134,7 +134,7 @@ class UnavailableError(EngineError):
 
 
 class VersionsError(PackError):
-    """This machine, or a worker of a cluster, has other versions than a plan, so it could make other bytes."""
+    """This machine, or a worker of a cluster, has other versions than the plan, so it could make other bytes."""
 
 
 class PartsError(PackError):

@@ -248,8 +248,8 @@ class SegDataset(Dataset[Any]):
         picture or volume, and half of them flipped left to right; both follow from (seed, epoch, row). `labels`:
         "onehot" or "index", by default the data set's form. `output`: "torch" or "numpy". `pin_memory`: by default
         where there is CUDA. `drop_behind`: drop rows from the page cache once they are read, for data read only once.
-        `mix={"labelled": 8, "unlabelled": 24}`: first the rows with a label, and then the rows without one, in each
-        batch; the epoch ends with the side `mix_end`; see `MixedOrder`.
+        `mix={"labelled": 8, "unlabelled": 24}`: 8 rows with a label and then 24 without one in each batch; the epoch
+        ends with the side `mix_end`; see `MixedOrder`.
         """
         if self.transform is not None:
             raise RequestError(
@@ -327,8 +327,7 @@ class SegDataset(Dataset[Any]):
         colour_blind: bool = False,
     ) -> Image:
         """Return a contact sheet as an image of Pillow: `n` samples in a fair draw, or the samples `rows`, each with
-        its label over its picture and its key, and the classes with their share. See `show` for the
-        rest."""
+        its label over its picture and its key, and the classes with their share. See `show` for the rest."""
         picked = None if rows is None else [self._row(index) for index in rows]
         style = Style(field, opacity, classes, outlines, window, colour_blind)
         choice = Choice(self._rows, self.split, n, seed, picked)

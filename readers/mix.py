@@ -31,8 +31,8 @@ class PartlyLabelled(Protocol):
 
 
 class MixedOrder:
-    """Batches of a data set's rows, first rows with a label and then rows without one: `mix={"labelled": 8,
-    "unlabelled": 24}`. Give it to a DataLoader as `batch_sampler`.
+    """Batches of a data set's rows: with `mix={"labelled": 8, "unlabelled": 24}` first 8 with a label, then 24 without.
+    Give it to a DataLoader as `batch_sampler`.
 
     Each side has an `Order` of its own. An epoch ends with the rows of the side `mix_end`: each comes once, by the
     rules of `Order` for ranks, `drop_last` and `pad`; if they do not fill the last batch, it has fewer of them. The

@@ -106,7 +106,7 @@ class Canvas:
     def lost_at(self, top: NDArray[Any], rows: NDArray[np.int64], columns: NDArray[np.int64]) -> int:
         """Return how many objects no pixel of these rows and columns shows.
 
-        `top` is the first row of the upright canvas.
+        `top` is the top layer of the upright canvas.
         """
         lost = self._seen
         for step in (4, 1):  # a sixteenth of the pixels shows nearly all

@@ -51,9 +51,8 @@ def build_pack(
     """Pack the image/label pairs of the folder `raw` into `out`, as `packer build` does. `raw` may also be
     another pack, or a source.
 
-    The options are named as in the command, with underscores: `build_pack("raw", "out", size=(512, 512),
-    labels="index")`. Raises a PackError with every problem found, and then `out` is unchanged. An error after
-    publishing says so.
+    Options of the command have underscores here: `build_pack("raw", "out", size=(512, 512), labels="index")`. Raises a
+    PackError with every problem found, and then `out` is unchanged. An error after publishing says so.
     """
     return build_from(request_of(raw, out, **options), progress)
 

@@ -102,7 +102,7 @@ def _questions(value: object) -> list[object]:
 
 
 def _classes(path: Path, document: Mapping[str, object], problems: list[str]) -> ClassTable:
-    """The classes of a configuration; their problems join the problems of the rest of the file."""
+    """The classes of a configuration. Their problems are reported with the rest of the file."""
     if "classes" in document:
         problems.append(f"{path}: classes: cannot be combined with [[{CLASS}]] tables; keep one of them")
     try:

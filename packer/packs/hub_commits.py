@@ -1,7 +1,7 @@
 """`HubCommits`: the Hugging Face Hub as the target of a push. What is written is collected and sent as commits.
 
-Each commit names its parent, and the Hub refuses it if another user has committed since then: so of two pushes one
-ends with an error. Files are read from the last commit of this push, or from the one that was there before.
+Each commit names its parent, and the Hub refuses it if another user has committed since then: so of two pushes one ends
+with an error. Files are read from the last commit of this push, or from the one that was there before.
 """
 
 from __future__ import annotations

@@ -28,8 +28,7 @@ _IN_OTHER_LINES = ("tools", "overlap", "edge", "size")
 
 
 def recipe_words(recipe: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield what was done to all rows: an option, and what it means. Options of another release keep their
-    words.
+    """Yield what was done to all rows: an option, and what it means. Options of another release keep their names.
 
     The versions of libraries are left out.
     """

@@ -54,10 +54,9 @@ def repair_pack(
 ) -> Repair:
     """Check every byte of a pack and build its damaged shards again from `raw`. Whole shards are not touched.
 
-    Without `raw`, the folder of the last build is used; a source must be given.
-    The options come from the last build, or from `config`; `on_bad` and `max_bad` win over both.
-    If a build is refused, for example because pairs of other shards are bad, the damaged shards alone are built again.
-    `found` hears of the damage before anything is built.
+    Without `raw`, the folder of the last build is used; a source must be given. The options come from the last build,
+    or from `config`; `on_bad` and `max_bad` win over both. If a build is refused, for example because pairs of other
+    shards are bad, the damaged shards alone are built again. `found` hears of the damage before anything is built.
     Raises DamagedError if some damage cannot be repaired.
     """
     out = Path(out)

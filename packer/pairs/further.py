@@ -83,7 +83,7 @@ class FoundFiles:
             self.problems.append(Problem(f"{key[2]!r} is not a class of {self.rule.name}: {classes}", "", (path,)))
 
     def of(self, split: str, key: str) -> tuple[str, ...]:
-        """Return the path of a key, or one for each class, and some may be empty; nothing if it has none."""
+        """Return the path of a key, or a path for each class, which may be empty; nothing if it has none."""
         split = split if self._has_split else ""
         if not self.rule.classes:
             path = self.paths.get((split, key, ""))

@@ -75,7 +75,7 @@ class StoredStamps:
         return self.stem.rpartition("-")[0]
 
     def load(self) -> ShardStamps:
-        """Return the stamps with the stamps of each row."""
+        """Return the stamps of the shard, with the stamp of each row."""
         data = bytes(self.stored[self.begin : self.end])
         records = np.frombuffer(data, record(self.width, self.sides), self.rows)
         text = data[records.nbytes :].decode(*_ENCODING)

@@ -49,7 +49,7 @@ def state_here(path: str, state: Sequence[int]) -> FileState:
 def is_young(state: Sequence[int]) -> bool:
     """Return whether a file was changed a moment ago, and could change again with the same times.
 
-    The ctime counts, too: `cp -p` and `rsync -a` copy the time of writing, too.
+    The ctime counts, too: `cp -p` and `rsync -a` copy the time of writing.
     """
     return max(state[1], state[2]) >= time.time_ns() - MIN_FILE_AGE
 

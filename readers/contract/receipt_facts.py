@@ -1,5 +1,4 @@
-"""`ReceiptFacts`: what a build keeps of a shard's receipt. `AllReceipts`: the facts and statistics of all
-shards.
+"""`ReceiptFacts`: what a build keeps of a shard's receipt. `AllReceipts`: facts and statistics of all shards.
 
 A receipt has several objects for each row; of 10 million rows they would take 15 GB. Its facts take 12 bytes a row.
 """
@@ -108,8 +107,8 @@ class AllReceipts(Mapping[int, ReceiptFacts]):
     """The facts of the receipts of a build by the numbers of their shards, in order. They may come in any order."""
 
     def __init__(self, digests: Mapping[str, str] = NO_DIGESTS, name: Callable[[str], str] = str) -> None:
-        """`digests` has digests of receipts by their fingerprints, `name` makes the key of a picture from the key of
-        a row."""
+        """`digests` has digests of receipts by their fingerprints, `name` makes the key of a picture from the key of a
+        row."""
         self._known, self._name = digests, name
         self._facts: dict[int, ReceiptFacts] = {}
         self.statistics: dict[str, dict[str, FieldStatistics]] = {}

@@ -9,7 +9,7 @@ from readers.pictures.draw import Picture
 from readers.pictures.shrink import ShownSize
 
 HALF = "▀"
-"""The upper half of a character: its colour is one pixel, its background is the pixel below."""
+"""The upper half of a character: its colour shows a pixel, its background shows the pixel below."""
 SHADES = " .:-=+*#%@"
 RESET = "\x1b[0m"
 TALL = 2

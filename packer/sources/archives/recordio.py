@@ -30,7 +30,7 @@ class RecordIoSource(ArchiveSource):
 
     @classmethod
     def at(cls, path: Path, names: Names) -> RecordIoSource:
-        """Open the files. Refuse them if no two belong together."""
+        """Open the files. Refuse files if no two belong together."""
         if bool(names.image) != bool(names.label):
             raise UsageError("--image and --label go together: give the names of both files")
         source = super().at(path, names)

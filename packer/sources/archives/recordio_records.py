@@ -2,8 +2,7 @@
 
 Where the data have the magic number at such a multiple, it is left out and the record goes on as another part, so that
 a reader can find the start of a record anywhere. The record of a picture begins with `IRHeader`: a flag, a label, an id
-of 128 bits. A flag that is not 0 is the count of the numbers that follow, which are the label. The picture is the
-rest.
+of 128 bits. A flag that is not 0 is the count of the numbers that follow, which are the label. The picture is the rest.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ class StackedRows(Source):
     def describe(self) -> Iterator[Any]:
         """Yield the option of each array before it is opened; then all arrays, and the problems with them.
 
-        With problems, also yield the names of the first arrays of the container.
+        If the list has problems, also yield the names of the first arrays of the container.
         """
         problems, arrays = list[str](), list[Any]()
         for number, (option, name) in enumerate(self.names._asdict().items()):

@@ -126,7 +126,7 @@ class ObjectsSource(FolderSource):
         return self.listed[path][0] if self.listed and path in self.listed else len(self.ahead.look(path)[0])
 
     def digest_of(self, path: str) -> str:
-        """Return a text that equal objects share, though not all: the checksum of the store."""
+        """Return a text that equal objects share, though not all: the digest from the store."""
         if self.listed and path in self.listed:
             return self.listed[path][1]
         return blake3(self.read(path, is_alone=True)).hexdigest()
