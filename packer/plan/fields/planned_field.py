@@ -66,7 +66,7 @@ class PlannedField(ABC):
         return max(forms, key=forms.__getitem__, default=self)
 
     def check_form(self, header: Header) -> None:
-        """Raise BadPair if a file with this header has another form than the field, so than most files."""
+        """Raise BadPair if a file with this header has another form than the field and most files."""
         in_file = self.as_in(header)
         if in_file != self:
             mine, most = _forms(in_file, self)
