@@ -77,7 +77,7 @@ class ProbeResult:
 def probe_folder(raw: str | PathLike[str], **options: Unpack[ProbeOptions]) -> ProbeResult:
     """Inspect a raw folder: its layout, its pairs, what a sample of its labels holds, and a configuration for a build.
 
-    The options are those of `packer probe`.
+    The options are the same as of `packer probe`.
     """
     if (url := url_of(raw)) is None:
         return _probe(ProbeRequest.from_options(Path(raw), options))

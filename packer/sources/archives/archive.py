@@ -61,7 +61,7 @@ class ArchiveSource(Source):
 
     @classmethod
     def at(cls, path: Path, names: Names) -> Self:
-        """Open a file, the files in a folder, or those of a pattern."""
+        """Open a file, the files in a folder, or the files of a pattern."""
         if names.key is not None and not cls.has_keys:
             raise UsageError(f"--key {names.key}: the samples of {path} have keys of their own; leave it out")
         root, files = cls.find(path)
@@ -117,7 +117,7 @@ class ArchiveSource(Source):
             self.missing.append(Problem(f"has no {'label' if image else 'image'}", "", (f"{file}/{key}",), "sample"))
 
     def split_of(self, file: str) -> str:
-        """Return the split that the path of a file names, such as `train` for train-000.tar; else that of all."""
+        """Return the split that the path of a file names, such as `train` for train-000.tar; else the split `all`."""
         return split_in(file)
 
     def heads(self, refs: Sequence[RowRef]) -> Iterator[Heads]:
@@ -126,7 +126,8 @@ class ArchiveSource(Source):
     def states(self, refs: Sequence[RowRef]) -> NDArray[np.int64]:
         """Return the states of the files of image and label. The places in them are part of the references.
 
-        That of a file that changed since the plan is unknown: its rows are bad, and the next build reads them again.
+        The state of a file that changed since the plan is unknown: its rows are bad, and the next build reads them
+        again.
         """
         file_states: dict[str, FileState] = {}
         states = np.zeros((len(refs), 6), np.int64)

@@ -93,7 +93,7 @@ class NiftiSlices(NiftiSource):
         return class_slice(values) if field else values
 
     def _bytes(self, path: str, volume: Volume) -> bytes:
-        """Return all bytes of a volume, and keep those of the last ones."""
+        """Return all bytes of a volume, and keep the bytes of the last volumes."""
         with self._lock:
             state = state_of(f"{self.root}/{path}")
             kept = self._unpacked.pop(path, None)

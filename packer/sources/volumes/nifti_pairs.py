@@ -17,7 +17,7 @@ LAYOUTS = (
     ("imagesTr/{key}", "labelsTr/{key}"),
     ("images/{key}", "labels/{key}"),
 )
-"""The templates that are tried without --image and --label: those of nnU-Net, of the Medical Segmentation Decathlon."""
+"""The templates that are tried without --image and --label: nnU-Net and the Medical Segmentation Decathlon."""
 _PARTS = re.compile(r"\{(key|split)\}")
 _FIRST = "_0000"
 _SUFFIX, _CHANNEL = re.compile(r"(?i)\.nii(\.gz)?$"), re.compile(r"(?i)_\d{4}\.nii(\.gz)?$")

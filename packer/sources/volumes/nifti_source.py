@@ -106,7 +106,7 @@ class NiftiSource(Source):
             np.dtype(np.uint16) if field else volume.value_dtype
         )  # the numbers of a label are checked when it is read
         if field and volume.is_scaled:
-            raise BadPair(f"has numbers that are scaled by {volume.slope:g}; a label has those of its classes")
+            raise BadPair(f"has numbers that are scaled by {volume.slope:g}; a label has the numbers of its classes")
         return replace(
             header_by(KIND, (volume.height, volume.width), dtype), slices=self._slices(volume), grid=volume.grid
         )

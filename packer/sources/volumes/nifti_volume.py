@@ -39,7 +39,7 @@ _PIECE = 1 << 16
 _UNPACKED = 1 << 20
 """The most bytes that are unpacked at once."""
 _PART, _SLACK = 1 << 10, 1 << 20
-"""A part of a gzip file takes as long as so many bytes; and so many bytes may be read before anything is unpacked."""
+"""The bytes that take as long as a part of a gzip file, and the bytes that may be read before unpacking."""
 _TYPES = {2: "u1", 4: "i2", 8: "i4", 16: "f4", 64: "f8", 256: "i1", 512: "u2", 768: "u4", 1024: "i8", 1280: "u8"}
 
 
@@ -133,7 +133,7 @@ class Volume:
             raise BadPair(f"{'unpacks to' if self.is_compressed else 'has'} another length than its header demands")
 
     def planes(self) -> Generator[NDArray[Any], None, None]:
-        """Yield the numbers of the file in its order: for each step along the third axis those of the other two.
+        """Yield the numbers of the file in its order: for each step along the third axis the numbers of the other two.
 
         Behind the last ones raise BadPair like `all_bytes`.
         """
@@ -147,7 +147,7 @@ class Volume:
                 start = 0
 
     def numbers(self, number: int, whole: bytes | None = None) -> NDArray[Any]:
-        """Return the numbers (H,W) of a slice as they are stored: of the two axes left, the later one goes down.
+        """Return the stored numbers (H,W) of a slice: the later one of the two axes left goes down.
 
         They are taken from all bytes, if these are given or needed.
         """
@@ -163,7 +163,7 @@ class Volume:
         return np.frombuffer(raw, self.dtype).reshape(self.height, self.width)
 
     def values(self, numbers: NDArray[Any]) -> NDArray[Any]:
-        """Return the values of numbers as they are stored."""
+        """Return the values of stored numbers."""
         if not self.is_scaled:
             return np.array(numbers, self.value_dtype, order="C")
         with np.errstate(over="ignore", invalid="ignore"):  # beyond float32 they are infinite, and clipped
