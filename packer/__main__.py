@@ -51,7 +51,7 @@ def _why_not_loaded(error: str) -> str:
 
 
 def _memory_advice(other: str = "") -> str:
-    """Name the limit of this shell, if it has one: `ulimit -v` counts addresses, of which libraries reserve many."""
+    """Name the limit of this shell, if it has one: `ulimit -v` counts addresses, which libraries reserve."""
     most = resource.getrlimit(resource.RLIMIT_AS)[0]
     if most != resource.RLIM_INFINITY:
         return f"the limit of addresses (ulimit -v) is {most >> 20} MiB: raise it to 2 GiB or more, or remove it"

@@ -61,7 +61,7 @@ class Problem:
     kind: str = ""
     """Problems of one kind have one cause, although their texts differ in numbers or names. Default: the same text."""
     alike: bool = True
-    """False if the cause is that of the first file, and those of the others differ in numbers or names."""
+    """False if the cause is the first file's, and the causes of the others differ in numbers or names."""
     split: str = ""
     """The split that it is in, if the path has it."""
 
@@ -81,7 +81,7 @@ class Problem:
 
 
 def by_cause(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """Join problems of one kind. Their order is that of the first of each kind."""
+    """Join problems of one kind. They are in the order of the first of each kind."""
     by_kind: dict[object, list[Problem]] = {}
     for problem in problems:
         by_kind.setdefault((problem.kind or problem.cause, problem.hint, problem.noun, bool(problem.files)), []).append(
@@ -134,7 +134,7 @@ class UnavailableError(EngineError):
 
 
 class VersionsError(PackError):
-    """This machine, or a worker of a cluster, has other versions than those of a plan, so it could make other bytes."""
+    """This machine, or a worker of a cluster, has other versions than the plan, so it could make other bytes."""
 
 
 class PartsError(PackError):
@@ -181,7 +181,7 @@ class LostFile(BadPair):
 
 
 class BadFile(BadPair):
-    """A field has a file for each class, and that of class `number` is the reason why this pair cannot be packed."""
+    """A field has a file for each class, and because of the file of class `number` this pair cannot be packed."""
 
     def __init__(self, number: int, reason: str) -> None:
         super().__init__(reason)

@@ -10,7 +10,7 @@ from readers.permutation import Numbers
 
 
 class Opened(NamedTuple):
-    """The windows that are partly received: so many of them, from `first` on. Their rows come in turns."""
+    """The windows that are partly received: their count, from `first` on. Their rows come in turns."""
 
     first: int
     windows: int
@@ -41,7 +41,7 @@ class Apart(NamedTuple):
         return positions
 
     def open_after(self, consumed: int) -> Opened:
-        """Return the windows of the round in which so many rows are received."""
+        """Return the windows of the round in which this number of rows is received."""
         first, many = self._round(np.array([consumed // self.size]))
         return Opened(int(first[0]), int(many[0]))
 

@@ -35,7 +35,7 @@ class Stripe(NamedTuple):
 
     @property
     def area(self) -> tuple[EllipsisType | slice, ...]:
-        """The index of the stripe in an array of its picture, whatever axes come before those of the picture."""
+        """The index of the stripe in an array of its picture, whatever axes come before the axes of the picture."""
         rows = self.pixels.shape[-len(self.size)]
         return (..., slice(self.start, self.start + rows), *[slice(None)] * (len(self.size) - 1))
 

@@ -35,7 +35,7 @@ class CenterCrop:
             raise RequestError(f"{type(self).__name__}({self.size!r}): {expected}")
 
     def __call__(self, *parts: torch.Tensor, fills: Sequence[float | None] | None = None) -> tuple[torch.Tensor, ...]:
-        """Return the same window of each part, of an image and a label for example, and single numbers as they are.
+        """Return the same window of each part, of an image and a label for example, and single numbers unchanged.
 
         `fills`: the number to pad each part with, None for `pad`. A data set knows them by its fields.
         """
@@ -66,7 +66,7 @@ class RandomCrop(CenterCrop):
 
 
 def window_of(transform: CenterCrop, sides: NDArray[np.int64]) -> BatchWindows:
-    """Return the window that a transform takes of a row of these sides, as those of a batch of one row."""
+    """Return the window that a transform takes of a row of these sides, as windows of a batch of one row."""
     start = transform._start(spare_pixels(sides, transform.size))
     return BatchWindows(transform.size, transform.pad, [start], [False])
 

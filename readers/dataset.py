@@ -46,7 +46,7 @@ BLOCK_BYTES = 8 << 20
 """With `shuffle="window"`, about this many bytes are read from one region of the disk."""
 
 SHARDS_OF_A_WINDOW = 8
-"""With `shuffle="window"` and a cache, rows are drawn from about so many shards."""
+"""With `shuffle="window"` and a cache, rows are drawn from about this number of shards."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class SegDataset(Dataset[Any]):
             raise RequestError(f"{location.root}: stored as {stored}, not {self.storage}; use {right}")
 
     def _reader_of(self, forms: Mapping[str, str]) -> RowReader:
-        """Return a reader of the selected fields in these forms, by default in those of the view."""
+        """Return a reader of the selected fields in these forms, by default in the forms of the view."""
         return RowReader(self._pack, delivered(self._stored, {**self._view.forms, **forms}))
 
     @property
@@ -122,7 +122,7 @@ class SegDataset(Dataset[Any]):
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """The fields of a sample in order: the name, kind, dtype, shape and more of each, as it is delivered."""
+        """The fields of a sample in order: the name, kind, dtype, shape and more of each delivered field."""
         return tuple(delivered.field for delivered in self._reader.fields)
 
     @property
@@ -167,7 +167,7 @@ class SegDataset(Dataset[Any]):
     def mean_and_deviation(self, field: str) -> MeanStd:
         """Return mean and standard deviation of any picture, of each band, or of measured values; both exact.
 
-        Numbers count from 0 to 1 if the field has a range, else as they are stored.
+        Numbers count from 0 to 1 if the field has a range, else they stay unchanged.
         """
         stored = self.manifest.field(field)
         return mean(stored, self.statistics[field]), deviation(stored, self.statistics[field])
@@ -201,7 +201,7 @@ class SegDataset(Dataset[Any]):
     def window(self, index: int, start: Sequence[int], size: Sides) -> Any:
         """Return a part of a sample, such as `window(0, (top, left), (512, 512))`. No transform is applied.
 
-        Of rows in tiles only the tiles that it touches are read. Outside of the picture the image is 0, and other
+        In rows in tiles, only the tiles that it touches are read. Outside of the picture the image is 0, and other
         fields are what their padding is.
         """
         return self._samples.window(self._row(index), start, size)
@@ -215,7 +215,7 @@ class SegDataset(Dataset[Any]):
         window, shared = whole_numbers(size), whole_numbers([overlap])
         if len(window) != len(sides) or not shared or not 0 <= shared[0] < min(window):
             raise RequestError(
-                f"windows(…, {size}, overlap={overlap}): expected a size such as that of a row, {tuple(sides)}, "
+                f"windows(…, {size}, overlap={overlap}): expected a size such as {tuple(sides)}, the size of a row, "
                 "and one whole number as the overlap, smaller than each side of the window"
             )
         starts = [tile_starts(side, length, overlap, shifted=False) for side, length in zip(sides, window, strict=True)]
@@ -249,8 +249,8 @@ class SegDataset(Dataset[Any]):
         picture or volume, and half of them flipped left to right; both follow from (seed, epoch, row). `labels`:
         "onehot" or "index", by default the data set's form. `output`: "torch" or "numpy". `pin_memory`: by default
         where there is CUDA. `drop_behind`: drop rows from the page cache once they are read, for data read only once.
-        `mix={"labelled": 8, "unlabelled": 24}`: so many rows with a label, and then so many without one, in each batch;
-        the epoch ends with the side `mix_end`; see `MixedOrder`.
+        `mix={"labelled": 8, "unlabelled": 24}`: 8 rows with a label and then 24 without one in each batch; the epoch
+        ends with the side `mix_end`; see `MixedOrder`.
         """
         if self.transform is not None:
             raise RequestError(
@@ -286,12 +286,12 @@ class SegDataset(Dataset[Any]):
         return self._pack.shard(shard).key(row)
 
     def size(self, index: int) -> Sides:
-        """Return height and width of a sample as it is stored, of a volume depth, height and width."""
+        """Return height and width of a stored sample, of a volume depth, height and width."""
         shard, row = self._pack.table.locate(self._row(index))
         return self._pack.shard(shard).size(row)
 
     def place(self, index: int, whole: bool = False) -> Place | None:
-        """Return where the pixels of a sample are in the world, as it is stored; None if its files do not say it.
+        """Return where the pixels of a stored sample are in the world; None if its files do not say it.
 
         With `whole`, of a tile: where the picture is that it was cut from.
         """
@@ -338,8 +338,8 @@ class SegDataset(Dataset[Any]):
         window: tuple[float, float] | None = None,
         colour_blind: bool = False,
     ) -> Image:
-        """Return a contact sheet as an image of Pillow: `n` samples in a fair draw, or those of the indices `rows`,
-        each with its label over its picture and its key, and the classes with their share. See `show` for the rest."""
+        """Return a contact sheet as an image of Pillow: `n` samples in a fair draw, or the samples `rows`, each with
+        its label over its picture and its key, and the classes with their share. See `show` for the rest."""
         picked = None if rows is None else [self._row(index) for index in rows]
         style = Style(field, opacity, classes, outlines, window, colour_blind)
         choice = Choice(self._rows, self.split, n, seed, picked)

@@ -1,4 +1,4 @@
-"""`Delivered`: a field as it is stored and as it is delivered, and the copy from one to the other."""
+"""`Delivered`: a stored field, the delivered field, and the copy from one to the other."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Forms = Mapping[str, Literal["onehot", "index", "planes", "bits"]]
 
 @dataclass(frozen=True)
 class Delivered:
-    """A stored field, the field as it is delivered, and how the pixels of a row are copied."""
+    """A stored field, the delivered field, and how the pixels of a row are copied."""
 
     stored: Field
     field: Field
@@ -39,7 +39,7 @@ class Delivered:
 
     @cached_property
     def is_unchanged(self) -> bool:
-        """True if rows are delivered byte for byte as they are stored, all of one size."""
+        """True if the stored rows are delivered byte for byte, all of one size."""
         return self.copy is np.copyto and not self.stored.flat
 
     @cached_property
@@ -53,12 +53,12 @@ class Delivered:
         return self.copy is _expand
 
     def as_stored(self) -> Delivered:
-        """Return the same field, delivered as it is stored."""
+        """Return the same field, delivered in its stored form."""
         return Delivered(self.stored, self.stored)
 
 
 def forms_of(label: str | None, form: Mapping[str, str] | None) -> Mapping[str, str]:
-    """Return the form in which each field is delivered, by its name; `label` is that of the field `label`."""
+    """Return the form in which each field is delivered, by its name; `label` is the form of the field `label`."""
     if label is not None and form and LABEL in form:
         raise RequestError(f"label={label!r} and form={dict(form)!r}: state the form of the field {LABEL!r} once")
     return {**(form or {}), **({} if label is None else {LABEL: label})}

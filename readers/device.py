@@ -158,7 +158,7 @@ def to_device(
     Images become `dtype` from 0 to 1 (None: unchanged), then `augment(images, labels)` is called, then they are
     normalised by `(means, deviations)` and laid out `channels_last`. Index labels become `classes` planes if that is
     given, and `label_dtype` (a loss function may need torch.long). `fields`: what the first parts of a batch are, if
-    not images and labels; those of the data set.
+    not images and labels; by default the data set's names.
     """
     finish = Finish(dtype, normalize, channels_last, classes, label_dtype, augment, tuple(fields))
     return DeviceBatches(batches, torch.device(device), finish, ahead, None)

@@ -13,7 +13,7 @@ from readers.contract.tiles import Origin, Tile
 from readers.pack import Pack
 
 NEAR, MOST_NEAR = 24, 3
-"""Names like an unknown key are looked for among so many rows around it, and so many of them are named."""
+"""The rows around an unknown key that are searched for names like it, and the most names in a message."""
 Order = tuple[str, Origin]
 
 
@@ -34,7 +34,7 @@ def rows_with_key(pack: Pack, key: str, rows: range) -> list[int]:
 
 
 def _search(pack: Pack, key: str, part: range) -> list[int]:
-    """Tiles are sorted by picture and position, which is another order than that of their texts."""
+    """Tiles are sorted by picture and position, which is another order than the order of their texts."""
     orders = [_text] if _tile(key) == _text(key) else [_text, _tile]
     for order in orders:
         row = _first(pack, part, key, order)

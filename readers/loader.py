@@ -117,7 +117,7 @@ class Loader:
         augment: Augment | None = None,
         ahead: int = 1,
     ) -> DeviceBatches:
-        """Return the same batches on a device; the options are those of `to_device`.
+        """Return the same batches on a device; the options are the same as of `to_device`.
 
         `normalize=True`: by the mean and deviation of the training split, whichever split this is: a model must see
         the same numbers in training and after it. `normalize=(means, deviations)`: by these. One-hot labels travel as

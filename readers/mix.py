@@ -31,8 +31,8 @@ class PartlyLabelled(Protocol):
 
 
 class MixedOrder:
-    """Batches of a data set's rows, so many with a label and then so many without one: `mix={"labelled": 8,
-    "unlabelled": 24}`. Give it to a DataLoader as `batch_sampler`.
+    """Batches of a data set's rows: with `mix={"labelled": 8, "unlabelled": 24}` first 8 with a label, then 24 without.
+    Give it to a DataLoader as `batch_sampler`.
 
     Each side has an `Order` of its own. An epoch ends with the rows of the side `mix_end`: each comes once, by the
     rules of `Order` for ranks, `drop_last` and `pad`; if they do not fill the last batch, it has fewer of them. The
@@ -115,7 +115,7 @@ class MixedOrder:
 
     def set_epoch(self, epoch: int) -> None:
         """Set the next epoch. If it follows the last one, the other side continues, else it begins where it would be
-        after so many epochs. A resumed epoch goes on where it was."""
+        after this number of epochs. A resumed epoch goes on where it was."""
         if epoch == self.epoch + 1 and self._is_over:
             self._start = self._position
         elif epoch != self.epoch:

@@ -25,7 +25,7 @@ class MixedEpoch:
     position: int
     """The rows of the other side that all ranks had received before this pass, over all its epochs."""
     firsts: tuple[int, int]
-    """The first row of the ending side and that of the other, as indices in the split."""
+    """The first row of the ending side and of the other, as indices in the split."""
     others_first: bool
 
     @property
@@ -51,7 +51,7 @@ class MixedEpoch:
 
     def after(self, batches: int, size: int) -> tuple[int, int]:
         """Return how many rows of the ending side, and of the other over all its epochs, all ranks have received after
-        so many batches."""
+        this number of batches."""
         mine, last = size - self.others, batches - 1
         received = min(self.ending.rows, self.ending.start + batches * mine * self.ending.world_size)
         if not batches:

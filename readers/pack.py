@@ -107,7 +107,7 @@ class Pack:
         return chosen
 
     def labelled(self, rows: range, labelled: bool) -> range:
-        """Return those of the rows of a split that have a label, or those that lack it."""
+        """Return the rows of a split that have a label, or the rows that lack it."""
         ends = list(accumulate((part.rows for part in self._parts), initial=0))
         ranges = [
             range(start, end)

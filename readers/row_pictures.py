@@ -49,7 +49,7 @@ class Style:
 
 
 class Drawn(NamedTuple):
-    """A row: its picture and its label over it, of which one may be missing, and a note."""
+    """A row: its picture and its label over it (one may be missing), and a note."""
 
     picture: Picture | None
     labelled: Picture | None
@@ -79,7 +79,7 @@ class RowPictures:
 
     @property
     def opacity(self) -> float:
-        """The opacity of the label: by default a half, and that of measured values 1."""
+        """The opacity of the label: by default a half, and 1 for measured values."""
         if self._style.opacity is not None:
             return self._style.opacity
         return 1.0 if self.over is not None and self.over.kind == VALUES else OPACITY
@@ -127,7 +127,7 @@ class RowPictures:
         return height, width
 
     def size_text(self, row: int) -> str:
-        """Return the sides of a row in words, those of a whole volume too."""
+        """Return the sides of a row in words, also of a whole volume."""
         shard, inside = self.pack.table.locate(row)
         return size_text(self.pack.shard(shard).size(inside))
 
@@ -149,7 +149,7 @@ class RowPictures:
         return Drawn(None if base is None else base.rgb, labelled, " · ".join(notes))
 
     def one(self, row: int, longest: int | None = None) -> Picture:
-        """Return a row with its label over it, at its own size or with its longest side of so many pixels."""
+        """Return a row with its label over it, at its own size or with its longest side of this number of pixels."""
         size = self.size(row)
         if longest is not None:
             if longest < 1:

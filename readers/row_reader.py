@@ -59,7 +59,7 @@ class RowReader:
         return any(field.is_encoded for field in self._stored)
 
     def as_stored(self, name: str) -> RowReader:
-        """Return a reader of the same fields, this one as it is stored."""
+        """Return a reader of the same fields, this one in its stored form."""
         fields = [delivered.as_stored() if delivered.field.name == name else delivered for delivered in self.fields]
         return RowReader(self.pack, fields)
 
@@ -119,7 +119,7 @@ class RowReader:
                 shard.drop_parts(field, _parts(shard, targets, inside, windows))
 
     def _in_parts(self, shard: Shard, windows: BatchWindows | None) -> tuple[list[Field], list[Field]]:
-        """Return the fields of a shard of which whole rows are read, and those of which only parts are."""
+        """Return the fields of a shard whose rows are read whole, and the fields whose rows are read in part."""
         present = [field for field in self._stored if shard.has(field.name)]
         are_cut = windows is not None and windows.size is not None
         cut = [field for field in present if field.is_read_in_parts and are_cut]

@@ -1,4 +1,4 @@
-"""`row_sheet`: rows of a pack on a sheet with their keys, in a fair draw or as they are given."""
+"""`row_sheet`: rows of a pack on a sheet with their keys, in a fair draw or in the given order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Choice:
-    """The rows of a split of which a sheet shows `n` in a fair draw, or those that are `picked`."""
+    """The rows of a split. A sheet shows `n` of them in a fair draw, or the `picked` ones."""
 
     rows: range
     split: str

@@ -43,7 +43,7 @@ def find(manifest: Manifest) -> Path | None:
 
 
 def folders() -> list[Path]:
-    """Return the folders to search: those of the environment variable, or else /dev/shm and the registered ones."""
+    """Return the folders to search: from the environment variable, or else /dev/shm and the registered ones."""
     named = os.environ.get(FOLDERS_VARIABLE)
     if named is not None:
         return [Path(folder).absolute() for folder in named.split(os.pathsep) if folder]

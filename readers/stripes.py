@@ -24,7 +24,7 @@ def stitch(parts: Parts, fill: float | None = None, weight: Weight = "clip") -> 
 
     It works for labels and for the output of a model, as long as height and width come last. `fill`: the number of
     pixels that no tile covers, by default an error. `weight`: what is made of pixels that several tiles have. "clip"
-    takes that of the tile whose middle is nearest, "average" the mean, "gaussian" a mean in which the middle of a
+    takes the value of the tile whose middle is nearest, "average" the mean, "gaussian" a mean in which the middle of a
     tile counts most. Where all tiles agree, their number comes out bit for bit.
     """
     pictures = list(stitch_all(_of_one_picture(parts), fill, weight))
@@ -47,7 +47,7 @@ def stitch_all(parts: Parts, fill: float | None = None, weight: Weight = "clip")
 
 
 def stitch_stripes(parts: Parts, fill: float | None = None, weight: Weight = "clip") -> Iterator[Stripe]:
-    """Yield the rows of each picture as they are finished: for pictures larger than memory; like `stitch_all`."""
+    """Yield the rows of each picture when they are finished: for pictures larger than memory; like `stitch_all`."""
     return _stripes(parts, fill, weight, whole=False)
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MOST_NAMES = 8
 MOST_LETTERS = 60
 PICTURES = 4
-"""A notebook shows the first so many rows, each with its longest side of so many pixels:"""
+"""The rows that a notebook shows, and the pixels of the longest side of each:"""
 LONGEST = 180
 STYLE = ' style="text-align:left;vertical-align:top"'
 

@@ -24,7 +24,7 @@ ReadPart = Callable[[Area], NDArray[Any]]
 TiledPicture = tuple[int, NDArray[np.uint8], Sides]
 """The index in the batch, the stored bytes of a row in tiles, and its size."""
 CopyPixels = Callable[[NDArray[Any], NDArray[Any]], object]
-"""`copy(out, pixels)` writes pixels into an array: as they are, or converted to the other form of label."""
+"""`copy(out, pixels)` writes pixels into an array: unchanged, or converted to the other form of label."""
 
 
 def whole_numbers(numbers: Any) -> tuple[int, ...]:
@@ -36,7 +36,7 @@ def whole_numbers(numbers: Any) -> tuple[int, ...]:
 
 
 def spare_pixels(picture: Sequence[int] | NDArray[Any], window: Sides) -> NDArray[np.int64]:
-    """Return how much longer each side of a picture is than that of the window; negative where it is shorter."""
+    """Return how much longer each side of a picture is than the window's side; negative where it is shorter."""
     return np.asarray(picture, np.int64) - np.asarray(window, np.int64)
 
 
@@ -71,7 +71,7 @@ class BatchWindows:
 
     def copy_all(self, pictures: Iterable[BatchPicture], out: NDArray[Any]) -> bool:
         """Copy the windows of all rows into `out` by one call of the kernel. Return False if it cannot do that: it is
-        not there, pixels are too large, or a window lies partly outside of its picture."""
+        not there, pixels are too large, or a window is partly outside of its picture."""
         if KERNEL is None or out.itemsize > 2 or not self.flips or len(self.starts[0]) != 2:
             return False
         lines, columns = out.shape[-2:]

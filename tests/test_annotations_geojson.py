@@ -82,7 +82,7 @@ def test_an_empty_geometry_is_counted_as_lost(kind: str, member: str) -> None:
 @pytest.mark.parametrize("name", [None, "urn:ogc:def:crs:OGC:1.3:CRS84", "urn:ogc:def:crs:EPSG::4326"])
 def test_degrees_over_metres_are_refused(name: str | None) -> None:
     crs = {"crs": {"type": "name", "properties": {"name": name}}} if name else {}
-    with pytest.raises(BadPair, match=r"EPSG:4326, and the GeoTIFF those of EPSG:32633; .* -t_srs EPSG:32633"):
+    with pytest.raises(BadPair, match=r"EPSG:4326, and the GeoTIFF has EPSG:32633; .* -t_srs EPSG:32633"):
         place(_read(_feature(SQUARE), **crs), TIF)
 
 

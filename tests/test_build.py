@@ -345,7 +345,7 @@ def test_alpha_can_be_dropped_and_pixels_limited(tmp_path: Path) -> None:
     pixels = np.dstack([raw.images["train", "street_000"][..., ::-1], np.zeros((24, 36), np.uint8)])
     path.write_bytes(cv2.imencode(".png", pixels)[1].tobytes())
     assert (
-        "flatten it, or pack the colours as they are with --alpha drop" in run("build", raw.path, tmp_path / "o").stderr
+        "flatten it, or pack the unchanged colours with --alpha drop" in run("build", raw.path, tmp_path / "o").stderr
     )
     out = pack(raw.path, tmp_path / "out", "--alpha", "drop", "--max-pixels", 24 * 36)
     image, _ = open_dataset(out)[0]
@@ -444,7 +444,7 @@ def test_a_binary_mask_is_two_values(raw: RawFolder, tmp_path: Path) -> None:
 def test_replacing_a_pack_by_another_recipe_is_reported(raw: RawFolder, tmp_path: Path) -> None:
     out = pack(raw.path, tmp_path / "out", "--format", "lmdb")
     result = run("build", "--labels", "index", raw.path, out)
-    assert "the recipe differs from that of generation 1 (lmdb, 4 classes, 8 rows)" in result.stderr
+    assert "the recipe differs from the recipe of generation 1 (lmdb, 4 classes, 8 rows)" in result.stderr
     assert "recipe differs" not in run("build", "--labels", "index", raw.path, out).stderr
 
 

@@ -27,6 +27,7 @@ from packer.shards import build_shard, giant_rows
 from packer.sources.volumes import nifti_volume
 from packer.sources.volumes.nifti_lines import NiftiLines
 from packer.sources.volumes.nifti_volume import Volume
+from packer.sources.volumes.scan import Scan
 from packer.sources.volumes.tiff_volume import PageLines
 from packer.view.app import make_app
 from packer.view.serve import own_names
@@ -177,7 +178,7 @@ def test_a_compressed_volume_is_unpacked_in_small_pieces(
 def test_a_volume_that_changes_while_it_is_read_is_refused(axis: int, tmp_path: Path) -> None:
     raw = make_nifti(tmp_path / "raw")
     path = raw / "imagesTr/c0.nii"
-    lines = NiftiLines(Volume.open(path, axis), "imagesTr/c0.nii")
+    lines = NiftiLines(Scan((Volume.open(path, axis),)), "imagesTr/c0.nii")
     depth = lines.size[0]
     slab = lines.lines(0, depth)
     for number in range(depth - 1):

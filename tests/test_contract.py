@@ -117,8 +117,8 @@ FIELD_BREAKS: list[tuple[str, int, dict[str, Any], str]] = [
 ]
 Change = Callable[[list[dict[str, Any]]], object]
 PART_BREAKS: list[tuple[str, Change, str]] = [
-    ("rows of parts", lambda p: p[0].update(rows=1), "rows: expected the sum of those of its parts"),
-    ("shards of parts", lambda p: p[0].update(shards=9), "shards: expected the sum of those of its parts"),
+    ("rows of parts", lambda p: p[0].update(rows=1), "rows: expected the sum over its parts"),
+    ("shards of parts", lambda p: p[0].update(shards=9), "shards: expected the sum over its parts"),
     ("a part of nothing", lambda p: p.append({**p[0], "rows": 0, "shards": 0}), "parts.1.shards: expected a whole"),
     ("the same part twice", lambda p: p.append({**p[0], "rows": 0}), "parts: expected different parts"),
     ("17 parts", lambda p: p.extend([p[0]] * 16), "parts: expected at most 16, found 17"),
@@ -166,11 +166,19 @@ BREAKS: list[tuple[str, Callable[[dict[str, Any]], object], str]] = [
         "image: expected numbers, sums, squares for 3 bands or classes, found numbers, sums, squares for 1 bands",
     ),
     ("sums", lambda d: known(d, "image").update(sums=[1] * 3), "splits.0.statistics.image.sums.0: expected a text"),
-    ("negative", lambda d: known(d, "image").update(squares=["-1"] * 3), "image.squares.0: is less than so many"),
-    ("too few squares", lambda d: known(d, "image").update(squares=["0"] * 3), "image.squares.0: is less than so many"),
+    ("negative", lambda d: known(d, "image").update(squares=["-1"] * 3), "image.squares.0: is less than this count"),
+    (
+        "too few squares",
+        lambda d: known(d, "image").update(squares=["0"] * 3),
+        "image.squares.0: is less than this count",
+    ),
     ("digits", lambda d: known(d, "image").update(sums=["0", "-0", "0"]), "image.sums.1: expected a whole number"),
     ("other kind", lambda d: known(d, "image").update(invalid=0), "found numbers, invalid, sums, squares for 3"),
-    ("no field", lambda d: d["splits"][0]["statistics"].pop("image"), "expected those of image, label, found label"),
+    (
+        "no field",
+        lambda d: d["splits"][0]["statistics"].pop("image"),
+        "expected statistics of image, label, found label",
+    ),
     *(
         (name, lambda d, change=change: change(parts(d)), f"splits.0.{message}")
         for name, change, message in PART_BREAKS

@@ -793,7 +793,7 @@ LIES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
         lambda d: [d["statistics"]["label"][key].append(1) for key in ("classes", "rows", "areas")],
         "areas, ignored for 3 bands or classes, found classes, rows, areas, ignored for 4",
     ),
-    "fields": (lambda d: d["statistics"].pop("image"), "statistics: expected those of image, label, found label"),
+    "fields": (lambda d: d["statistics"].pop("image"), "statistics: expected statistics of image, label, found label"),
     "pixels": (lambda d: d["statistics"]["label"].update(ignored=10**6), "statistics: are not the sum"),
     "looks": (lambda d: d.update(looks=[]), "for its looks"),
     "a file outside": (lambda d: d["files"][0].update(suffix=".x" * 3), "for its files"),

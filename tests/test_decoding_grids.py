@@ -213,27 +213,6 @@ def test_two_volumes_compare_what_both_have(tmp_path: Path) -> None:
     check_same_grid("one", one, "both", both, "label")
 
 
-def test_a_folder_of_nnu_net_with_several_channels_is_refused(tmp_path: Path) -> None:
-    """Channel 0 alone was packed."""
-    numbers, raw = nifti(np.zeros(SIDES, np.uint8)), tmp_path / "raw"
-    (raw / "imagesTr").mkdir(parents=True)
-    (raw / "labelsTr").mkdir()
-    for case in ("brain_1", "brain_0001"):
-        (raw / f"labelsTr/{case}.nii").write_bytes(numbers)
-        (raw / f"imagesTr/{case}_0000.nii").write_bytes(numbers)
-    options = ("--image-range", "0,9", "--classes", 2)
-    assert run("build", "--from", raw, *options, tmp_path / "out").exit_code == 0
-    for channel in (1, 2, 3):
-        (raw / f"imagesTr/brain_1_000{channel}.nii").write_bytes(numbers)
-    for command in (("build", "--from", raw, *options, tmp_path / "more"), ("probe", raw)):
-        refused = run(*command)
-        assert refused.exit_code == 1
-        assert "its cases have several channels, which are not packed together yet" in refused.stderr
-        assert "3 files: a further channel; all: imagesTr/brain_1_0001.nii, imagesTr/brain_1_0002.nii" in refused.stderr
-    chosen = ("--image", "imagesTr/{key}_0000", "--label", "labelsTr/{key}")
-    assert run("build", "--from", raw, *chosen, *options, tmp_path / "one").exit_code == 0
-
-
 @pytest.mark.parametrize("is_giant", [False, True])
 def test_a_value_for_no_data_is_a_finding(tmp_path: Path, is_giant: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pixels of -9999 were packed like others, and no line said so."""

@@ -141,7 +141,7 @@ def test_a_shard_is_the_same_whether_its_slides_are_read_at_once_or_in_strips(
         out = raw.parent / f"out-{limit}"
         (out / "shards").mkdir(parents=True)
         for spec in plan.specs:
-            assert not build_shard(spec, plan.found.source, out).rejects
+            assert not build_shard(spec, plan.found_rows.source, out).rejects
         digests.append({path.name: sha256(path) for path in (out / "shards").rglob("*")})
     assert digests[0] == digests[1]
 

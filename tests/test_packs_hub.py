@@ -231,7 +231,7 @@ def test_of_two_pushes_one_is_refused(
         return found
 
     monkeypatch.setattr(Copying, "missing", overtaken)
-    with pytest.raises(BusyError, match="somebody else has committed"):
+    with pytest.raises(BusyError, match="another user has committed"):
         push_pack(second, URL)
     monkeypatch.setattr(Copying, "missing", real)
     assert current_manifest(open_store(URL)) == Manifest.load(first)

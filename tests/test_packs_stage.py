@@ -505,7 +505,7 @@ def test_a_copy_of_another_user_is_not_used(out: Path, disk: Path, monkeypatch: 
 
 def test_a_target_that_everybody_may_change_is_refused(out: Path, disk: Path) -> None:
     disk.chmod(0o777)
-    assert "everybody may rename" in refused(1, out, disk)
+    assert "every user may rename" in refused(1, out, disk)
     disk.chmod(0o1777)
     stage(out, disk)
     (disk / PRIVATE).chmod(0o750)

@@ -76,7 +76,7 @@ def test_the_specs_are_those_of_the_plan_in_memory(plan: Plan, tmp_path: Path, m
     assert specs_of(folder) == texts(plan)
     assert [int(weight) for weight in folder.records["weight"]] == [spec.weight for spec in plan.specs]
     facts = folder.facts
-    assert (facts.recipe, facts.splits, facts.sizes) == (plan.recipe, plan.found.refs.splits, plan.sizes)
+    assert (facts.recipe, facts.splits, facts.sizes) == (plan.recipe, plan.found_rows.refs.splits, plan.sizes)
     assert (facts.rows, facts.pieces) == (plan.pairs, plan.pieces)
     again = PlanFolder.open(tmp_path / "plan", folder.sha256)
     assert again.facts == facts
@@ -263,10 +263,12 @@ def test_a_changed_file_is_named(folder: Path) -> None:
 @pytest.mark.parametrize("path", ["../../etc/passwd", "/etc/passwd", "a/../../b.png", ".."])
 def test_paths_that_lead_out_of_raw_are_refused(raw: RawFolder, tmp_path: Path, path: str) -> None:
     plan = planned(raw.path, tmp_path / "plan", missing="skip", size=(16, 24))
-    ref = plan.found.refs[0]
-    refs = RefTable.of([ref._replace(parts=(path, *ref.parts[1:])), *plan.found.refs[1:]])
+    ref = plan.found_rows.refs[0]
+    refs = RefTable.of([ref._replace(parts=(path, *ref.parts[1:])), *plan.found_rows.refs[1:]])
     pieces = PieceTable(refs, np.zeros((len(refs), 2), np.uint32), plan.recipe.geometry, range(1))
-    hostile = replace(plan, specs=(replace(plan.specs[0], pieces=pieces),), found=replace(plan.found, refs=refs))
+    hostile = replace(
+        plan, specs=(replace(plan.specs[0], pieces=pieces),), found_rows=replace(plan.found_rows, refs=refs)
+    )
     with PlanWriter(tmp_path, plan.recipe, 1) as writer:
         writer.add(hostile.specs[0])
         writer.finish()

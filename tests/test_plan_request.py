@@ -28,13 +28,13 @@ PARTS = {
 INNER = {
     **dict.fromkeys(("rows.lists", "rows.pairs", "rows.split", "rows.split_by", "rows.split_exact"), "rows.pairing"),
     "rows.missing": "rows.pairing",
-    "rows.axis": "rows.given",
+    "rows.axis": "rows.source",
     "fields.named": "fields.further",
     **dict.fromkeys(("judgement.on_bad", "judgement.max_bad"), "judgement.limits"),
     **dict.fromkeys(("rows.files.max_pixels", "rows.files.slide_level"), "rows.files"),
 }
 """Options that are a part of one attribute, or that decide it."""
-NO_OPTION = {"rows.raw", "rows.given", "rows.objects", "rows.pairing", "store.out", "fields.has_label"}
+NO_OPTION = {"rows.raw", "rows.source", "rows.objects", "rows.pairing", "store.out", "fields.has_label"}
 """Attributes that the arguments RAW and OUT fill, and what follows from several options."""
 ROOMS = {"packer.plan", "packer.building", "packer.packs", "packer.probe", "packer.cli"}
 """The rooms that know requests."""

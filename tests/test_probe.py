@@ -312,7 +312,7 @@ def test_labels_that_are_rgb_and_palettes_are_read_by_colour(tmp_path: Path) -> 
 def test_classes_that_would_be_renumbered_stop_the_build(tmp_path: Path) -> None:
     raw = folder(tmp_path / "ade20k", np.array([0, 7, 41, 120], np.uint8)[TRUTH])
     doubts = probed(raw)["to_decide"]
-    assert "value 7 becomes class 1; to keep the values as they are, use --classes 121 or a preset" in doubts[0]
+    assert "value 7 becomes class 1; to keep the values unchanged, use --classes 121 or a preset" in doubts[0]
     assert any("knows all these values" in doubt and "ade20k" in doubt for doubt in doubts)
     assert "to decide: classes are renumbered" in refused(raw, tmp_path)
 

@@ -276,7 +276,7 @@ def test_verify_finds_rows_in_the_wrong_part(raw: tuple[RawFolder, set[Sample]],
         path.write_text(manifest.to_text())
     done = run("verify", out)
     assert done.exit_code == 4
-    assert "split 'train': parts: are not those of its shards" in done.stdout
+    assert "split 'train': parts: are not the parts of its shards" in done.stdout
 
 
 def test_a_pack_with_missing_labels_is_converted(raw: tuple[RawFolder, set[Sample]], tmp_path: Path) -> None:

@@ -267,7 +267,7 @@ def test_while_one_writes_another_decodes_and_no_more_decode_than_were_asked_for
     assert len(plan.specs) > 4
     (tmp_path / "out" / SHARDS).mkdir(parents=True)
     with open_pool(workers=2, task_timeout=300) as pool:
-        receipts = dict(build_shards(plan.specs, plan.found.source, tmp_path / "out", pool))
+        receipts = dict(build_shards(plan.specs, plan.found_rows.source, tmp_path / "out", pool))
     assert sorted(receipts) == list(range(len(plan.specs)))
     assert max(decoding for decoding, _ in counts) == 2
     assert max(workers for _, workers in counts) <= 3

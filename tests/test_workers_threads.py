@@ -102,7 +102,7 @@ def test_no_core_is_idle_while_there_are_rows_to_decode(
     monkeypatch.setattr(Worker, "use_threads", spy_use)
     monkeypatch.setattr(Supervisor, "_with_news", spy)
     with open_pool(workers=3, task_timeout=300) as pool:
-        receipts = dict(build_shards(plan.specs, plan.found.source, tmp_path / "out", pool))
+        receipts = dict(build_shards(plan.specs, plan.found_rows.source, tmp_path / "out", pool))
     assert sorted(receipts) == list(range(len(plan.specs)))
     assert shared
     assert set(shared) == {3}

@@ -1,6 +1,6 @@
 """ADE20K of 2021, full annotations: `*.json` with an outline of each object and part. The plain rule paints them.
 
-A wheel lies on its car and a door on its house, so they belong in a field of overlapping classes. The pictures
+A wheel covers its car and a door covers its house, so they belong in a field of overlapping classes. The pictures
 `*_seg.png` and `*_parts_1.png` have the pixels as the data set gives them; their codec is `ade20k`.
 """
 

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 ORDERS = FILE, AREA, CLASS = ("file", "area", "class")
-"""The object that lies on top: the later one of the file, the smaller one, or the one of the later class."""
+"""The object that is drawn on top: the later one of the file, the smaller one, or the one of the later class."""
 CROWDS = AS_CLASS, IGNORE = ("class", "ignore")
 """A crowd becomes pixels of its class, or ignored pixels."""

@@ -1,6 +1,7 @@
 """Annotations of COCO: polygons, run lengths and crowds. pycocotools says which pixels they have.
 
-A file has lists of `images`, `annotations` and `categories` for many pictures: `PictureIndex` finds those of each one.
+A file has lists of `images`, `annotations` and `categories` for many pictures: `PictureIndex` finds the entries of each
+picture.
 """
 
 from __future__ import annotations

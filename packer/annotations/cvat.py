@@ -1,9 +1,9 @@
 """CVAT for images 1.1: XML with an <image> for each picture, painted as the export "Segmentation mask" paints it.
 
 That export turns polygons and boxes into masks with pycocotools, ellipses with OpenCV, and lays them on each other by
-z_order. Of equal ones those with a group lie on top, by its number, and turned boxes on top of the others. It gives a
-group the label and z_order of its largest shape. Here each shape keeps its own, and shapes of one label and group are
-one object.
+z_order. If two are equal, the one with a group is on top, by its number, and turned boxes are on top of the others. It
+gives a group the label and z_order of its largest shape. Here each shape keeps its own, and shapes of one label and
+group are one object.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ OF_ONE_PICTURE = (
 )
 """Formats of a file for each picture, each a module of this folder. The first one that knows a file reads it."""
 OF_MANY_PICTURES = ("coco", "panoptic", "cvat", "label_studio")
-"""Formats of a file for many pictures: the name of its file is followed by that of a picture."""
+"""Formats of a file for many pictures: the name of its file is followed by the name of a picture."""
 
 
 def annotation_format(name: str) -> AnnotationFormat:

@@ -91,14 +91,14 @@ def place(picture: AnnotatedPicture, image: bytes) -> AnnotatedPicture:
 
 
 def _check_system(shape: GroundPolygon, ground: Ground) -> None:
-    """Refuse coordinates of another system than those of the picture."""
+    """Refuse coordinates of another system than the picture has."""
     points = np.concatenate(shape.rings)
     epsg = shape.epsg
     if epsg is None and ground.is_projected and len(points) and (np.abs(points) <= (180, 90)).all():
         epsg = DEGREES  # what GeoJSON says it is, and it looks so
     if None not in (epsg, ground.epsg) and epsg != ground.epsg:
         raise BadPair(
-            f"has coordinates of EPSG:{epsg}, and the GeoTIFF those of EPSG:{ground.epsg}; "
+            f"has coordinates of EPSG:{epsg}, and the GeoTIFF has EPSG:{ground.epsg}; "
             f"convert them with: ogr2ogr -t_srs EPSG:{ground.epsg} -lco RFC7946=NO"
         )
 

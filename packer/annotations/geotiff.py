@@ -29,7 +29,7 @@ class Ground:
     is_projected: bool
 
     def to_pixels(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return points (N, 2) of the ground as x and y in pixels. The sums are those of GDAL."""
+        """Return points (N, 2) of the ground as x and y in pixels. The sums are as GDAL adds."""
         left, xx, xy, top, yx, yy = self.affine
         x, y = points.T
         with np.errstate(over="ignore", invalid="ignore"):  # the caller refuses what is not finite

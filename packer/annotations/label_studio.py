@@ -1,8 +1,8 @@
 """Label Studio: a JSON list of tasks, each with the annotations of a picture.
 
 A polygon is painted as pycocotools paints it in the COCO file that Label Studio exports. A brush and a bitmask have the
-pixels whose alpha is above 0. An ellipse, which no export paints, has the pixels with their centres in it. Of several
-annotations the newest that is not cancelled counts, and the objects of the others are counted as lost.
+pixels whose alpha is above 0. An ellipse, which no export paints, has the pixels with their centres in it. If there
+are several annotations, the newest that is not cancelled counts, and the objects of the others are counted as lost.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ _SHAPES: dict[str, Callable[[Mapping[str, Any], int, int], Shape]] = {
 
 
 def _path_of(task: Mapping[str, Any]) -> str:
-    """Return the path of the picture: that below `?d=` of local files, or that of an address."""
+    """Return the path of the picture: the path after `?d=` of local files, or the path of an address."""
     data = task["data"]
     texts = [text for text in (data.get("image"), *data.values(), task.get("file_upload")) if isinstance(text, str)]
     for text in texts:

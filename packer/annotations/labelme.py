@@ -1,6 +1,6 @@
 """LabelMe: a JSON file for each picture. Shapes become pixels as `labelme.utils.shapes_to_label` makes them.
 
-The pixels are those of LabelMe 6.3.1. LabelMe 7.0 rounds the joints of linestrips. LabelMe 7.1 rounds the corners of
+LabelMe 6.3.1 makes the same pixels. LabelMe 7.0 rounds the joints of linestrips. LabelMe 7.1 rounds the corners of
 masks and cuts masks at the border of the picture. Here corners are cut to whole pixels, and a mask beyond the border is
 refused.
 

@@ -229,5 +229,5 @@ def _numbers_first(number: Id) -> tuple[bool, int, str]:
 
 
 def number_of(number: Id) -> int:
-    """Return an id as 64 bits. That of a text is negative."""
+    """Return an id as 64 bits. The number of a text is negative."""
     return number if isinstance(number, int) and 0 <= number < 1 << 63 else ~(hash_of(str(number)) & ((1 << 63) - 1))

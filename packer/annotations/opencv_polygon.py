@@ -17,7 +17,7 @@ PAINTER = f"OpenCV {cv2.__version__}"
 FARTHEST = 1 << 20
 """The largest coordinate. OpenCV steps through the rows above the picture, too."""
 MOST_STEPS = 20_000_000_000
-"""OpenCV sorts the edges of each row by exchanging neighbours. So many comparisons take seconds."""
+"""OpenCV sorts the edges of each row by exchanging neighbours. This number of comparisons takes seconds."""
 MOST_LENGTH = 2_000_000_000
 """The most pixels of a line or an outline, which OpenCV draws one by one."""
 Ring = NDArray[np.int64]
@@ -86,7 +86,7 @@ def _check_steps(rings: Sequence[NDArray[np.int32]], height: int) -> None:
 
 
 def _check_length(points: NDArray[np.int32], size: tuple[int, ...]) -> None:
-    """Refuse a line of so many pixels that it would keep OpenCV busy for minutes."""
+    """Refuse a long line, which would keep OpenCV busy for minutes."""
     if len(points) * max(size) <= MOST_LENGTH:
         return
     inside = np.clip(points, 0, size[::-1])

@@ -104,7 +104,10 @@ class Canvas:
         return {what: count for what, count in counts.items() if count}
 
     def lost_at(self, top: NDArray[Any], rows: NDArray[np.int64], columns: NDArray[np.int64]) -> int:
-        """Return how many objects no pixel of these rows and columns shows. `top` is that of the canvas, upright."""
+        """Return how many objects no pixel of these rows and columns shows.
+
+        `top` is the top layer of the upright canvas.
+        """
         lost = self._seen
         for step in (4, 1):  # a sixteenth of the pixels shows nearly all
             lost = lost & ~self._occurring(top.take(rows[::step], 0).take(columns[::step], 1))

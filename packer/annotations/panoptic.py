@@ -30,7 +30,7 @@ STRIP = 1 << 20
 
 @dataclass(frozen=True)
 class Segment:
-    """The pixels of a number, all of which are in the window. The picture has the size of the numbers."""
+    """The pixels of a number. All are in the window. The picture has the size of the numbers."""
 
     numbers: NDArray[np.uint16]
     number: int

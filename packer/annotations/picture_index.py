@@ -1,6 +1,6 @@
 """`PictureIndex`: the bytes of a file of many pictures that have the annotations of each picture, in arrays.
 
-`list_pictures` reads the file once. Of an annotation 12 bytes stay: where it begins, and its length. The index can be
+`list_pictures` reads the file once. An annotation leaves 12 bytes: where it begins, and its length. The index can be
 saved, and then processes map it.
 """
 
@@ -34,7 +34,10 @@ _FACTS, _CHECKSUM = "facts.json", "checksum"
 
 @dataclass(frozen=True)
 class PictureIndex:
-    """The places of all items, sorted by picture. That of the picture itself comes before those of its annotations."""
+    """The places of all items, sorted by picture.
+
+    The place of the picture itself comes before the places of its annotations.
+    """
 
     names: Longs
     """The hash of the name of each picture, ascending."""
@@ -82,7 +85,7 @@ class PictureIndex:
     def read(self, file: BinaryIO, name: str, ids: NDArray[np.uint32] | None = None) -> tuple[AnnotatedPicture, bytes]:
         """Return the objects of a picture, and the digest of what was read. Raise BadPair if the file changed.
 
-        `ids` are those of the picture's PNG, if it has one.
+        `ids` are the ids in the picture's PNG, if it has one.
         """
         number = self._number(name)
         if number is None:
@@ -119,7 +122,7 @@ class PictureIndex:
         return cls(**arrays, **facts)
 
     def others(self, names: Iterable[str]) -> list[int]:
-        """Return the numbers of all pictures but those of these names."""
+        """Return the numbers of all pictures that do not have these names."""
         is_named = np.zeros(len(self), np.bool_)
         for name in names:
             if (number := self._number(name)) is not None:
@@ -156,7 +159,7 @@ def _checksum(folder: Path) -> str:
 
 
 def digest_of_picture(items: bytes, categories: bytes) -> bytes:
-    """Return what identifies the annotations of a picture: the digests of its items, and that of all categories."""
+    """Return what identifies the annotations of a picture: digests of its items and of all categories."""
     return blake3(items + categories).digest(DIGEST)
 
 

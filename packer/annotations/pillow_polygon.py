@@ -13,7 +13,7 @@ from packer.errors import BadPair
 from readers.contract.tiles import Size
 
 MOST_STEPS = 4_000_000_000
-"""Pillow compares each row with each edge, and edges that end in one row with each other. So many take seconds."""
+"""Pillow compares each row with each edge, and edges that end in one row. This number of comparisons takes seconds."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from packer.errors import BadPair
 from readers.contract.tiles import Size
 
 LINE_WIDTH, POINT_RADIUS = 10, 5
-"""Those of LabelMe."""
+"""The shapes of LabelMe."""
 FARTHEST = 1 << 20
 """The largest coordinate: Pillow computes with numbers that are exact up to it."""
 MOST_RADIUS = 1 << 17

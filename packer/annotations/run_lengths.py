@@ -34,7 +34,7 @@ class RunLengths:
 
 
 def run_lengths(counts: object, size: object) -> RunLengths:
-    """Return checked run lengths of a list or a text. Raise BadPair if they are not those of this size."""
+    """Return checked run lengths of a list or a text. Raise BadPair if they do not cover this size."""
     sides = size if isinstance(size, list) else []
     if len(sides) != 2 or not all(type(side) is int and 0 < side < 1 << 31 for side in sides):
         raise BadPair(f"has run lengths of the size {str(size)[:60]}; expected [height, width]")

@@ -141,7 +141,7 @@ def _outline(entry: Any) -> Outline:
 
 
 def _cut(shapes: tuple[Shape, ...], size: Size) -> tuple[Shape, ...]:
-    """Return the parts of polygons within the picture. Those that cross themselves stay as they are."""
+    """Return the parts of polygons within the picture. Polygons that cross themselves stay unchanged."""
     outlines = [shape for shape in shapes if isinstance(shape, Outline)]
     if all(((outline.exterior >= 0) & (outline.exterior < size[::-1])).all() for outline in outlines):
         return shapes

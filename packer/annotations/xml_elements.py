@@ -80,7 +80,7 @@ def size_in(element: Element, height: str, width: str) -> tuple[int, int] | None
 
 
 class _Depth:
-    """The depth of elements as they are parsed, for files whose tree would take long."""
+    """The depth of elements while they are parsed, for files whose tree would take long."""
 
     def __init__(self) -> None:
         self._depth = 0

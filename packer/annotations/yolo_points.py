@@ -40,7 +40,7 @@ def doubt_about(files: Iterable[bytes]) -> str:
 
 
 def are_keypoints(objects: Sequence[Numbers]) -> bool:
-    """Return whether every object could be a class, a box, and points of which nearly all are in their box."""
+    """Return whether every object could be a class, a box, and points that are nearly all in their box."""
     return any(_have_points_in_boxes(objects, step) for step in (2, 3))
 
 

@@ -7,7 +7,7 @@ import random
 from readers.pack import Pack
 
 SAMPLES, NEIGHBOURS = 64, 8
-"""Random rows to check, each of which may open a shard, and the rows to check from each of them on."""
+"""Random rows to check, and the rows to check from each of them on. Each random row may open a shard."""
 
 
 def cached_share(pack: Pack, rows: range) -> float | None:

@@ -41,7 +41,7 @@ class CopyLoop:
 
 
 def _buffers(stored: Sequence[RowArrays], rows: int) -> list[RowArrays]:
-    """Return memory for so many rows, each as large as the largest, from the allocator that loaders use."""
+    """Return memory for this number of rows, each as large as the largest, from the allocator that loaders use."""
     memory, columns = BatchMemory(0), list(zip(*stored, strict=True))
     batch = [memory.lease((rows, max(part.size for part in column)), column[0].dtype.str) for column in columns]
     return [list(row) for row in zip(*batch, strict=True)]

@@ -24,7 +24,10 @@ READING = 60.0
 
 @dataclass(frozen=True)
 class EncodingResult:
-    """The encoding of each field, and what was measured with a trial pack. The first of several is that of the pack."""
+    """The encoding of each field, and what was measured with a trial pack.
+
+    The first of several is the encoding of the pack.
+    """
 
     encodings: Mapping[str, str]
     row_bytes: float
@@ -42,13 +45,13 @@ class EncodingResult:
 
     @property
     def words(self) -> str:
-        """The encodings as they are printed."""
-        return ", ".join(f"{name}={each}" for name, each in self.encodings.items() if each != RAW) or RAW
+        """The encodings in the words that are printed."""
+        return ", ".join(f"{name}={encoding}" for name, encoding in self.encodings.items() if encoding != RAW) or RAW
 
     def loses(self, stored: EncodingResult) -> bool:
         """Return whether this encoding makes new JPEG files of a pack that is stored in another way."""
         before = stored.encodings
-        return any(_is_jpeg(each) and each != before[name] for name, each in self.encodings.items())
+        return any(_is_jpeg(encoding) and encoding != before[name] for name, encoding in self.encodings.items())
 
 
 def best_encodings(results: Sequence[EncodingResult]) -> tuple[EncodingResult, str]:
@@ -80,10 +83,10 @@ def read_in_turns(
         for runner in runners:
             runner.first_pass(settings.batch, settings.workers, READING)
         for number in range(ROUNDS):
-            for each in range(len(packs))[:: -1 if number % 2 else 1]:
-                rates[each].append(runners[each].rate(settings, seconds))
+            for index in range(len(packs))[:: -1 if number % 2 else 1]:
+                rates[index].append(runners[index].rate(settings, seconds))
                 advance(1)
-    return [tuple(each) for each in rates]
+    return [tuple(pack_rates) for pack_rates in rates]
 
 
 def _is_jpeg(encoding: str) -> bool:
@@ -98,6 +101,6 @@ def _smallest_as_fast(results: Sequence[EncodingResult]) -> EncodingResult:
     return min((result for result in results if result.rate >= fast), key=lambda result: result.row_bytes)
 
 
-_WHY_FITS = "it fits into memory, loses nothing, and nothing else of which that is true is smaller and read as fast"
+_WHY_FITS = "it fits into memory, loses nothing, and no smaller encoding that does both is read as fast"
 _WHY_LOSES = "nothing that loses nothing fits into memory; look at the PSNR that the build prints"
 _WHY_NONE = "nothing fits into memory, and of this the least is read from the disk in every epoch"

@@ -52,8 +52,8 @@ class TrialRunner:
     @property
     def pack_rows(self) -> range:
         """The rows of the pack that belong to the split."""
-        found = [rows for split, _, rows in self.pack.splits() if split.name == self.dataset.split]
-        return range(self.pack.manifest.rows) if self.dataset.split == ALL else found[0]
+        ranges = [rows for split, _, rows in self.pack.splits() if split.name == self.dataset.split]
+        return range(self.pack.manifest.rows) if self.dataset.split == ALL else ranges[0]
 
     @property
     def workload(self) -> Workload:

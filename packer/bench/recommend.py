@@ -62,7 +62,7 @@ def fast_from(results: Sequence[LoaderResult]) -> float:
 def by_batch(results: Sequence[LoaderResult], target: float | None = None) -> dict[int, LoaderResult]:
     """Return the cheapest loader at each batch size."""
     sizes = sorted({result.settings.batch for result in results})
-    return {size: cheapest([each for each in results if each.settings.batch == size], target) for size in sizes}
+    return {size: cheapest([result for result in results if result.settings.batch == size], target) for size in sizes}
 
 
 def _cost(settings: LoaderSettings) -> tuple[int, int, int]:

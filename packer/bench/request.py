@@ -46,15 +46,16 @@ class BenchRequest:
         batches = self.batches or batches_for(rows)
         compared = batches if self.workers else batches[(len(batches) - 1) // 2 :][:1]
         workers = self.workers or (0, min(cores, MOST_WORKERS))
-        found = [LoaderSettings(LOADER, batch, count) for batch in batches for count in self.threads or threads(cores)]
+        counts = self.threads or threads(cores)
+        settings = [LoaderSettings(LOADER, batch, count) for batch in batches for count in counts]
         for batch in compared:
-            found += [LoaderSettings(SLOTS, batch, count) for count in workers if count and not self.crop]
-            found += [LoaderSettings(STOCK, batch, count) for count in workers]
-        return found
+            settings += [LoaderSettings(SLOTS, batch, count) for count in workers if count and not self.crop]
+            settings += [LoaderSettings(STOCK, batch, count) for count in workers]
+        return settings
 
 
 def batches_for(rows: int) -> tuple[int, ...]:
-    """Return the batch sizes to try with so many rows. The largest may hold all of them."""
+    """Return the batch sizes to try with this number of rows. The largest may hold all of them."""
     return tuple(size for size, smaller in zip(BATCHES, (0, *BATCHES), strict=False) if smaller < max(1, rows))
 
 

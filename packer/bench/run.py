@@ -86,19 +86,20 @@ def run_bench(
         first_pass = FirstPass(len(runner.rows), first_seconds, cached)
         after_first_pass(first_pass)
         workload = runner.workload
-        skipped = [lack for each in candidates if (lack := workload.too_much(each, machine))]
-        fitting = [each for each in candidates if workload.too_much(each, machine) is None]
-        loop = runner.copy_loop(machine.cores, min(each.batch for each in candidates))
+        skipped = [lack for settings in candidates if (lack := workload.too_much(settings, machine))]
+        fitting = [settings for settings in candidates if workload.too_much(settings, machine) is None]
+        loop = runner.copy_loop(machine.cores, min(settings.batch for settings in candidates))
         loop.rate(LEAST_SECONDS)
-        turns = 1 + sum(2 if each.processes else 1 for each in fitting)  # worker processes warm up for as long again
+        # Worker processes warm up for as long again.
+        turns = 1 + sum(2 if settings.processes else 1 for settings in fitting)
         trial = max(LEAST_SECONDS, (end - time.perf_counter()) / (ROUNDS * turns))
         with progress("measuring", ROUNDS * len(fitting), "trials") as advance:
             rates, copy_rates = _run_trials(runner, loop, fitting, trial, end, advance)
     manifest = runner.dataset.manifest
     read, stored = (sum(field.pixel_bytes for field in fields) for fields in (runner.pack.fields, manifest.fields))
     size = manifest.bytes * read * len(runner.dataset) // (stored * manifest.rows)
-    skipped += [Skipped(each, TIME, trial, 0) for each in fitting if each not in rates]
-    loaders = tuple(LoaderResult.of(each, found, copy_rates) for each, found in rates.items())
+    skipped += [Skipped(settings, TIME, trial, 0) for settings in fitting if settings not in rates]
+    loaders = tuple(LoaderResult.of(settings, loader_rates, copy_rates) for settings, loader_rates in rates.items())
     measured = workload, trial, loaders, tuple(skipped), tuple(copy_rates)
     return BenchResult(request, runner.dataset, size, machine, first_pass, *measured)
 
@@ -119,10 +120,10 @@ def _run_trials(
     until = time.perf_counter() + FIRST_ROUND * (end - time.perf_counter())
     for number in range(ROUNDS if candidates else 0):
         copy_rates.append(loop.rate(seconds))
-        for each in list(rates)[:: -1 if number % 2 else 1] or candidates:
+        for settings in list(rates)[:: -1 if number % 2 else 1] or candidates:
             if rates and time.perf_counter() > until:
                 break
-            rates.setdefault(each, []).append(runner.rate(each, seconds))
+            rates.setdefault(settings, []).append(runner.rate(settings, seconds))
             advance(1)
         until = end - seconds
         if time.perf_counter() > until:

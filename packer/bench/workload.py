@@ -32,7 +32,7 @@ class Workload:
     row_bytes: int
 
     def batch_rows(self, settings: LoaderSettings) -> int:
-        """Return the rows of a batch: fewer than the batch size if there are not so many rows."""
+        """Return the rows of a batch: fewer than the batch size if the split has fewer rows."""
         return min(settings.batch, self.rows)
 
     def memory(self, settings: LoaderSettings) -> int:

@@ -44,8 +44,9 @@ def find(expected: Expected, receipts: AllReceipts) -> Findings:
     if classes is not None:
         fields, sums = expected.recipe.fields, receipts.statistics
         counts = {split: class_counts(total(fields, [sums[split]])) for split in receipts.splits}
-        known = expected.classes_before == classes and VOID_CLASS not in judgement.fail_on
-        labels = ClassCounts(classes.names, counts, known) if any(each.count for each in counts.values()) else None
+        is_known = expected.classes_before == classes and VOID_CLASS not in judgement.fail_on
+        if any(statistics.count for statistics in counts.values()):
+            labels = ClassCounts(classes.names, counts, is_known)
     near = judgement.near_duplicates or NEAR_LEAKAGE in judgement.fail_on
     images = ImageHashes.of_receipts(receipts, expected.keys)
     counted = {words for facts in receipts.values() for words in facts.counts}

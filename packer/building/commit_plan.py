@@ -67,14 +67,16 @@ def missing_parts(
     folder = PlanFolder.open(Path(plan))
     with store_errors(), _looking(out, partial(receipts_in, folder), scratch) as (root, store):
         files = PlannedFiles.of(folder, root)
-        found, parts = Tickets(store, folder.sha256).read(len(folder))
-        missing = [number for number in range(len(folder)) if receipt_of(files, number, found.get(number, [])) is None]
+        shard_tickets, parts = Tickets(store, folder.sha256).read(len(folder))
+        missing = [
+            number for number in range(len(folder)) if receipt_of(files, number, shard_tickets.get(number, [])) is None
+        ]
     return sorted({PlanPart.of(number, max(1, parts)) for number in missing}, key=lambda part: part.number)
 
 
 @contextmanager
 def _changing(
-    out: str | PathLike[str], wanted: ChosenNames, scratch: str | PathLike[str] | None, no_conditions: str
+    out: str | PathLike[str], choose: ChosenNames, scratch: str | PathLike[str] | None, no_conditions: str
 ) -> Iterator[tuple[Path, Bucket | None]]:
     """Yield OUT, locked; of a bucket, its shadow and the bucket."""
     url, root = url_of(out), Path(out)
@@ -85,13 +87,13 @@ def _changing(
             tidy(root)
             yield root, None
     else:
-        with open_bucket(url, _path(scratch), 1, no_conditions == LOCK, _in_bucket_of_a_part(out, wanted)) as bucket:
+        with open_bucket(url, _path(scratch), 1, no_conditions == LOCK, _in_bucket_of_a_part(out, choose)) as bucket:
             yield bucket.folder, bucket
 
 
 @contextmanager
 def _looking(
-    out: str | PathLike[str], wanted: ChosenNames, scratch: str | PathLike[str] | None
+    out: str | PathLike[str], choose: ChosenNames, scratch: str | PathLike[str] | None
 ) -> Iterator[tuple[Path, Path | Store]]:
     """Yield OUT twice; of a bucket, a shadow and the store. Nothing is written there."""
     url, root = url_of(out), Path(out)
@@ -100,15 +102,15 @@ def _looking(
         yield root, root
     else:
         store = open_store(url)
-        with open_shadow(store, _path(scratch), _in_bucket_of_a_part(out, wanted)) as shadow:
+        with open_shadow(store, _path(scratch), _in_bucket_of_a_part(out, choose)) as shadow:
             yield shadow, store
 
 
-def _in_bucket_of_a_part(out: str | PathLike[str], wanted: ChosenNames) -> ChosenNames:
-    def names(found: Entries) -> Iterable[str]:
-        if MARK not in found:
+def _in_bucket_of_a_part(out: str | PathLike[str], choose: ChosenNames) -> ChosenNames:
+    def names(entries: Entries) -> Iterable[str]:
+        if MARK not in entries:
             raise _no_part(str(url_of(out)))
-        return wanted(found)
+        return choose(entries)
 
     return names
 
@@ -129,13 +131,13 @@ def _no_part(out: str) -> TargetError:
 
 def _read(files: PlannedFiles, out: Path, tickets: Tickets, advance: Advance) -> tuple[AllReceipts, int]:
     """Return the facts of all receipts, and the rows of those that existed before. Raise one error for all missing."""
-    found, parts = tickets.read(len(files.folder))
-    _check_equal(files, found)
+    shard_tickets, parts = tickets.read(len(files.folder))
+    _check_equal(files, shard_tickets)
     receipts = AllReceipts(known_digests(out), picture_of if files.expected.cuts_tiles else str)
     missing, seen = list[int](), set[str]()
     reused = 0
     for number in range(len(files.folder)):
-        receipt = receipt_of(files, number, found.get(number, []))
+        receipt = receipt_of(files, number, shard_tickets.get(number, []))
         if receipt is None:
             missing.append(number)
             continue
@@ -144,16 +146,16 @@ def _read(files: PlannedFiles, out: Path, tickets: Tickets, advance: Advance) ->
             raise DamagedError(f"a ticket of shard {number} names {receipt.stem}, which is another shard")
         seen.add(receipt.fingerprint)
         receipts.add(number, receipt)
-        reused += receipt.rows if number not in found else 0
+        reused += receipt.rows if number not in shard_tickets else 0
         advance(1)
     if missing:
         raise PartsError(_missing_words(files, missing, parts))
     return receipts, reused
 
 
-def _check_equal(files: PlannedFiles, found: dict[int, list[Ticket]]) -> None:
-    """Refuse shards of which two results are there: raw files changed in between, or a machine decodes otherwise."""
-    twice = [(number, tickets) for number, tickets in sorted(found.items()) if len(tickets) > 1]
+def _check_equal(files: PlannedFiles, shard_tickets: dict[int, list[Ticket]]) -> None:
+    """Refuse shards that have two results: raw files changed in between, or a machine decodes otherwise."""
+    twice = [(number, tickets) for number, tickets in sorted(shard_tickets.items()) if len(tickets) > 1]
     words = [_words(files, number, tickets) for number, tickets in twice]
     if words:
         raise PartsError(
@@ -176,7 +178,7 @@ def _words(files: PlannedFiles, number: int, tickets: Sequence[Ticket]) -> str:
 
 
 def _missing_words(files: PlannedFiles, missing: Sequence[int], parts: int) -> str:
-    wanted = sorted({PlanPart.of(number, max(1, parts)) for number in missing}, key=lambda part: part.number)
-    names = ", ".join(first_of(wanted, MOST_NAMED))
+    parts_to_run = sorted({PlanPart.of(number, max(1, parts)) for number in missing}, key=lambda part: part.number)
+    names = ", ".join(first_of(parts_to_run, MOST_NAMED))
     advice = f"run the parts again: {names}" if parts else "no part of this plan has run"
     return f"{some_are(len(missing), len(files.folder), 'shard')} missing, so nothing was published; {advice}"

@@ -67,7 +67,7 @@ def _plan_for_all(plan: Plan, bucket: Bucket | None) -> Iterator[tuple[str, str]
                 bucket.put(f"{folder}/{name}")
             yield f"{bucket.store.url}/{folder}", shared.sha256
         finally:
-            with suppress(StoreError):  # what is left over disturbs nobody
+            with suppress(StoreError):  # what is left over does no harm
                 bucket.store.delete(f"{folder}/{name}" for name in names)
 
 
@@ -80,9 +80,9 @@ def _receipt(out: Path, split: str, built: BuiltShard, bucket: Bucket | None) ->
             path.write_bytes(bucket.store.read(name)[0])
         receipt = Receipt.load(path)
     except (DamagedError, FileNotFoundError) as error:
-        there = out if bucket is None else bucket.store.url
+        target = out if bucket is None else bucket.store.url
         raise TargetError(
-            f"{error}, although {built.host} has just written it; all machines must see the same {there}"
+            f"{error}, although {built.host} has just written it; all machines must see the same {target}"
         ) from error
     if receipt.digest != built.receipt:
         raise TargetError(f"{path}: is not the receipt that {built.host} has just written")

@@ -49,8 +49,8 @@ def plan_from(
     """Plan what a request asks for, whose OUT is the folder of the plan. With --dry-run nothing is written."""
     folder = request.store.out
     check_folder(folder)
-    with reusable(reuse, request) as wanted, lock_if_there(wanted.store.out):
-        plan = make_plan(wanted)
+    with reusable(reuse, request) as with_pack, lock_if_there(with_pack.store.out):
+        plan = make_plan(with_pack)
     if request.settings.get("dry-run"):
         return plan, None
     with progress("writing the plan", len(plan.specs), "shards") as advance:

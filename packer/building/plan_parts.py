@@ -41,10 +41,10 @@ class PlanPart:
     @classmethod
     def from_text(cls, text: str) -> PlanPart:
         """Read a text such as 3/16. Raise ValueError if it is not valid."""
-        found = _PART.fullmatch(text)
-        if found is None or not 1 <= int(found[1]) <= int(found[2]) <= MOST_PARTS:
+        match = _PART.fullmatch(text)
+        if match is None or not 1 <= int(match[1]) <= int(match[2]) <= MOST_PARTS:
             raise ValueError(f"expected a part such as 3/16, from 1/16 to 16/16, found {text!r}")
-        return cls(int(found[1]), int(found[2]))
+        return cls(int(match[1]), int(match[2]))
 
     @classmethod
     def of(cls, shard: int, count: int) -> PlanPart:
@@ -52,7 +52,7 @@ class PlanPart:
         return cls(shard % count + 1, count)
 
     def shards(self, of: int) -> range:
-        """Return the numbers of its shards, of so many."""
+        """Return the numbers of its shards, from the number of all shards."""
         return range(self.number - 1, of, self.count)
 
     def __str__(self) -> str:
@@ -88,25 +88,25 @@ def build_part(
 ) -> PartSummary:
     """Build the shards of a part such as "3/16" of a plan into `out`, as `packer build-part --plan` does.
 
-    Shards with a ticket are there already. `raw` is the path of the raw files on this machine, if it is not that of the
-    plan. With `retry_bad`, shards with rejects are built again. Functions that give the rows are called only if their
-    modules are among `allow_functions`: whoever can write a plan could name any. If `out` is a URL, shards on their way
+    Shards with a ticket are there already. `raw` is the path of the raw files on this machine, if the plan has another
+    path. With `retry_bad`, shards with rejects are built again. Functions that give the rows are called only if their
+    modules are among `allow_functions`: a plan can name any function. If `out` is a URL, shards on their way
     are in the folder `scratch`, by default that for temporary files.
     Raises VersionsError if this machine has other decoders than the one that planned.
     """
     try:
-        wanted = PlanPart.from_text(part)
+        plan_part = PlanPart.from_text(part)
     except ValueError as error:
         raise UsageError(f"--part: {error}") from error
     timer, cores = Timer(), workers or usable_cores()
     shards = PlannedShards.open(Path(plan), raw=None if raw is None else Path(raw), modules=allow_functions)
     if shards.refusal is not None:
         raise VersionsError(f"this machine {shards.refusal}; another one could make other bytes")
-    numbers = wanted.shards(len(shards.plan))
+    numbers = plan_part.shards(len(shards.plan))
     with store_errors(), open_out(fspath(out), None if scratch is None else Path(scratch), cores) as target:
         tickets = Tickets(target.store if isinstance(target, Outbox) else target, shards.plan.sha256)
         files = _prepare(shards, target, tickets, numbers)
-        tickets.note_parts(wanted.count)
+        tickets.note_parts(plan_part.count)
         missing = list(_without(files, tickets, numbers, retry_bad))
         if isinstance(target, Outbox):
             target.forget()  # a shard that is built again must have its bytes
@@ -114,22 +114,21 @@ def build_part(
         missing.sort(key=lambda number: -int(shards.plan.row_bytes[number]))  # so that the last ones end together
         total = sum(int(shards.plan.records["pieces"][number]) for number in missing)
         built, opened = _Built(), open_pool(cores, files.task_timeout)
-        with timer.step("build"), progress(f"packing {wanted}", total, "rows") as advance, opened as pool:
+        with timer.step("build"), progress(f"packing {plan_part}", total, "rows") as advance, opened as pool:
             for first in range(0, len(missing), AT_ONCE):
                 built.add_all(_build(shards, missing[first : first + AT_ONCE], target, tickets, pool), advance)
-    return PartSummary(
-        wanted, len(numbers), len(missing), built.rows, tuple(built.rejects), built.bytes, sum(timer.seconds.values())
-    )
+    seconds = sum(timer.seconds.values())
+    return PartSummary(plan_part, len(numbers), len(missing), built.rows, tuple(built.rejects), built.bytes, seconds)
 
 
 def _prepare(shards: PlannedShards, target: Path | Outbox, tickets: Tickets, numbers: range) -> PlannedFiles:
-    """Make the folders of a pack. Of a bucket, show those shards of the part here that have tickets."""
+    """Make the folders of a pack. For a bucket, show those shards of the part here that have tickets."""
     if isinstance(target, Path):
         make_target(target)
         prepare_target(target)
         return PlannedFiles.of(shards.plan, target)
-    found, _ = tickets.read(len(shards.plan))
-    show_shards(target.store, target.folder, stems_of(shards.plan, numbers, found))
+    shard_tickets, _ = tickets.read(len(shards.plan))
+    show_shards(target.store, target.folder, stems_of(shards.plan, numbers, shard_tickets))
     return PlannedFiles.of(shards.plan, target.folder)
 
 
@@ -169,9 +168,9 @@ def _build(
 
 def _without(files: PlannedFiles, tickets: Tickets, numbers: range, retry_bad: bool) -> Iterator[int]:
     """Yield the shards that are not there. With `retry_bad`, forget those that have rejects."""
-    found, _ = tickets.read(len(files.folder))
+    shard_tickets, _ = tickets.read(len(files.folder))
     for number in numbers:
-        mine = found.get(number, [])
+        mine = shard_tickets.get(number, [])
         receipt = receipt_of(files, number, mine)
         if retry_bad and receipt is not None and receipt.rejects:
             tickets.remove(mine)

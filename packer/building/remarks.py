@@ -8,7 +8,7 @@ from packer.building.summary import Summary
 from packer.publish.remarks import MOST_LISTED, Remarks, keep_remarks
 
 MOST_PAIRS = 20
-"""A finding names so many pairs in words."""
+"""The number of pairs that a finding names in words."""
 
 
 def keep_remarks_of(out: Path, summary: Summary) -> None:

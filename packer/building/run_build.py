@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from packer.publish.bucket import Bucket
 
 Shards: TypeAlias = Generator[tuple[int, Receipt], None, None]
-"""The number and the receipt of each shard, as it is finished. Closing it stops the rest."""
+"""The number and the receipt of each shard when it is finished. Closing it stops the rest."""
 
 
 def build_pack(
@@ -51,8 +51,8 @@ def build_pack(
     """Pack the image/label pairs of the folder `raw` into `out`, as `packer build` does. `raw` may also be
     another pack, or a source.
 
-    The options are those of the command, with underscores: `build_pack("raw", "out", size=(512, 512), labels="index")`.
-    Raises a PackError with every problem found, and then `out` is unchanged. An error after publishing says so.
+    Options of the command have underscores here: `build_pack("raw", "out", size=(512, 512), labels="index")`. Raises a
+    PackError with every problem found, and then `out` is unchanged. An error after publishing says so.
     """
     return build_from(request_of(raw, out, **options), progress)
 
@@ -160,6 +160,6 @@ def _build_shards(
 def built_here(plan: Plan, pool: Pool, rewrite: bool = False) -> Shards:
     """Build the shards of a plan in worker processes of this machine; with `rewrite`, also files that are there."""
     numbers, specs = list(plan.new_specs), list(plan.new_specs.values())
-    with closing(build_shards(specs, plan.found.source, plan.out, pool, rewrite)) as shards:
+    with closing(build_shards(specs, plan.found_rows.source, plan.out, pool, rewrite)) as shards:
         for index, receipt in shards:
             yield numbers[index], receipt

@@ -19,7 +19,7 @@ def begin_answer() -> None:
 def note_json(ctx: click.Context, command: click.Command, arguments: list[str]) -> None:
     """Note whether a command was called with --json, before it is known whether the other arguments are valid.
 
-    Arguments after that of `packer diagnose` are those of another command.
+    Arguments after the argument of `packer diagnose` belong to another command.
     """
     parsed = command.make_context(command.name, list(arguments), parent=ctx, resilient_parsing=True).params
     mine = command.context_settings.get("allow_interspersed_args", True)

@@ -33,7 +33,7 @@ def encodings_text(request: BenchRequest, facts: dict[str, Any], results: Sequen
         marks = f"{fact['of_as_stored']:.2f}", "recommended" if result is best else ""
         table.append((name, f"{result.row_bytes:,.0f}", bytes_text(result.pack_bytes), fits, *rates, *marks))
     rows, batch, threads = facts["pack"]["rows"], facts["loader"]["batch"], facts["loader"]["threads"]
-    encode = " ".join(f"--encode {name}={each}" for name, each in best.encodings.items())
+    encode = " ".join(f"--encode {name}={encoding}" for name, encoding in best.encodings.items())
     lines = [
         f"{request.out}: {counted(rows, 'row')} in trial packs, batches of {batch} by {counted(threads, 'thread')}, "
         f"from memory, {counted(len(best.rates), 'round')}",

@@ -45,12 +45,12 @@ def facts(result: BenchResult, best: LoaderResult, target: float | None) -> dict
         },
         "warm_rates_apply": not result.larger_than_memory,
         "copy_loop": {"threads": machine.cores, "samples_per_second": _spread(result.copy_rates)},
-        "trials": [_loader(result, each) for each in result.loaders],
+        "trials": [_loader(result, loader) for loader in result.loaders],
         "left_out": [
-            {**_settings(each.settings), "why": each.reason, "needed": each.needed, "there": each.available}
-            for each in result.skipped
+            {**_settings(skipped.settings), "why": skipped.reason, "needed": skipped.needed, "there": skipped.available}
+            for skipped in result.skipped
         ],
-        "cheapest_by_batch": [_loader(result, each) for each in by_batch(result.loaders, target).values()],
+        "cheapest_by_batch": [_loader(result, loader) for loader in by_batch(result.loaders, target).values()],
         "target": None if target is None else {"samples_per_second": target, "met": best.rate >= target},
         "recommended": {
             **_loader(result, best),

@@ -71,7 +71,11 @@ def _read(dataset: SegDataset) -> str:
 def _warmth(cached: float | None) -> str:
     if cached is None:
         return "warm or cold (the kernel reports this only to users who may write the files)"
-    word = "warm" if cached > WARM else "cold" if cached < COLD else "partly cold"
+    word = "partly cold"
+    if cached > WARM:
+        word = "warm"
+    elif cached < COLD:
+        word = "cold"
     return f"{word} ({100 * cached:.0f} % were in memory)"
 
 
@@ -86,7 +90,7 @@ def _number(value: float) -> str:
 def rows(result: BenchResult, best: LoaderResult, target: float | None) -> list[tuple[str, ...]]:
     """Return the rows of the table: the copy loop, then every loader. The last column marks the cheapest ones."""
     cheap = by_batch(result.loaders, target).values()
-    marks = {id(each): f"cheapest of {each.settings.batch}" for each in cheap} | {id(best): "recommended"}
+    marks = {id(loader): f"cheapest of {loader.settings.batch}" for loader in cheap} | {id(best): "recommended"}
     copies = _spread(result, result.copy_rates)
     table: list[tuple[str, ...]] = [("copy loop", "", str(result.machine.cores), "", *copies, "1", "", "", "")]
     for loader in result.loaders:
@@ -102,7 +106,7 @@ def rows(result: BenchResult, best: LoaderResult, target: float | None) -> list[
 def _spread(result: BenchResult, rates: Sequence[float]) -> list[str]:
     """Return the median rate, the least, the most, and the median in MB/s."""
     middle = statistics.median(rates)
-    return [_number(each) for each in (middle, min(rates), max(rates), middle * result.workload.row_bytes / 1e6)]
+    return [_number(rate) for rate in (middle, min(rates), max(rates), middle * result.workload.row_bytes / 1e6)]
 
 
 def milliseconds(result: BenchResult, loader: LoaderResult) -> float:
@@ -119,7 +123,7 @@ def reason(result: BenchResult, best: LoaderResult, target: float | None) -> str
         why = "nothing is faster" if len(result.loaders) > 1 else "nothing else was tried"
     else:
         why = f"the best, {_words(fastest.settings)} at {_number(fastest.rate)}, is not faster by more than 5 % or by "
-        why += "more than its own rounds differ, and this is the cheapest of which that is true"
+        why += "more than its own rounds differ, and this is the cheapest one for which this is true"
     spread = f"{_number(min(best.rates))} to {_number(max(best.rates))} in {counted(len(best.rates), 'round')}"
     rate = f"{_rates(result, best.rate)} ({spread}), {100 * best.ratio:.0f} % of the copy loop's rate"
     step = f"A training step that takes longer than {milliseconds(result, best):.2g} ms will not wait for data."
@@ -169,8 +173,8 @@ def skipped_lines(result: BenchResult) -> list[str]:
     lines = []
     for (why, kind, batch), group in groupby(sorted(result.skipped, key=group_of), group_of):
         skipped = list(group)
-        counts = ", ".join(str(each.settings.workers) for each in skipped)
-        most = max(skipped, key=lambda each: each.needed)
+        counts = ", ".join(str(skip.settings.workers) for skip in skipped)
+        most = max(skipped, key=lambda skip: skip.needed)
         needed, available = bytes_text(most.needed), bytes_text(most.available)
         reasons = {
             SHARED: f"needs up to {needed} of /dev/shm, which has {available}; give a container more with "
@@ -201,10 +205,14 @@ def code(result: BenchResult, settings: LoaderSettings) -> list[str]:
     else:
         options += f", num_workers={settings.workers}" + ", persistent_workers=True" * bool(settings.workers)
         opened += f", transform=RandomCrop({crop})" if crop else ""
-        imports += ["RandomCrop"] * bool(crop) + [SLOTS] * (settings.kind == SLOTS)
+        if crop:
+            imports.append("RandomCrop")
+        if settings.kind == SLOTS:
+            imports.append(SLOTS)
         made = f"{settings.kind}({name}, {options})"
+    lines = ["from torch.utils.data import DataLoader"] if settings.kind == STOCK else []
     return [
-        *["from torch.utils.data import DataLoader"] * (settings.kind == STOCK),
+        *lines,
         f"from readers import {', '.join(sorted(imports))}",
         "",
         f"{name} = open_dataset({opened})",

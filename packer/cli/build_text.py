@@ -26,16 +26,16 @@ MOST_NAMED = 20
 
 def plan_json(plan: Plan) -> dict[str, Any]:
     return {
-        "layout": plan.found.layout,
-        "pairs": plan.found.refs.splits,
+        "layout": plan.found_rows.layout,
+        "pairs": plan.found_rows.refs.splits,
         "unlabelled": plan.unlabelled,
         "rows": 0 if plan.refusal is not None else plan.rows,
         "rejects": list(plan.rejects),
         "problems": [problem.to_json() for problem in plan.problems],
         "sampled": {"pairs": plan.sampled, "bad": plan.sampled_bad},
         "refused": None if plan.refusal is None else first_line(plan.refusal),
-        "missing": list(map(str, plan.found.missing)),
-        "notes": list(plan.found.notes),
+        "missing": list(map(str, plan.found_rows.missing)),
+        "notes": list(plan.found_rows.notes),
         "sizes": {size_text(size): count for size, count in plan.sizes.items()},
         "fields": [field.to_json() for field in plan.recipe.fields],
         "classes": [] if plan.recipe.classes is None else list(plan.recipe.classes.names),
@@ -79,12 +79,12 @@ def plan_text(plan: Plan, on_disk: bool = True) -> str:
     lines += [
         f"rejects   {len(plan.rejects)}",
         *(f"          {problem}" for problem in plan.problems),
-        f"missing   {len(plan.found.missing)}",
-        *(f"          {problem}" for problem in by_cause(plan.found.missing)),
+        f"missing   {len(plan.found_rows.missing)}",
+        *(f"          {problem}" for problem in by_cause(plan.found_rows.missing)),
         "sizes     " + ", ".join(first_of(sizes, MOST_NAMED, "sizes")),
         "fields    " + "; ".join(fields),
         f"classes   {len(facts['classes'])}: " + ", ".join(first_of(facts["classes"], MOST_NAMED)),
-        f"shards    {facts['shards']}, of which {facts['reused_shards']} exist already",
+        f"shards    {facts['shards']}; {facts['reused_shards']} of them exist already",
         _rows_line(plan),
     ]
     if on_disk:
@@ -142,7 +142,7 @@ def first_line(error: Exception) -> str:
 
 def plan_notes(plan: Plan) -> list[str]:
     """Advice that helps before a build, not after it."""
-    notes = [f"note      {note}" for note in plan.found.notes]
+    notes = [f"note      {note}" for note in plan.found_rows.notes]
     if is_pinned(plan.out):
         notes.append(f"note      the pack is pinned, so a build publishes nothing before packer unpin {plan.out}")
     old = plan.current
@@ -151,7 +151,7 @@ def plan_notes(plan: Plan) -> list[str]:
             f"generation {old.generation} ({old.storage}, {len(old.classes)} classes, {counted(old.rows, 'row')})"
         )
         keys = ", ".join(key for key, _, _ in plan.recipe_changes)
-        notes.append(f"note      the recipe differs from that of {generation}, which is kept: {keys} changed")
+        notes.append(f"note      the recipe differs from the recipe of {generation}, which is kept: {keys} changed")
     return notes
 
 

@@ -57,7 +57,7 @@ class ConfiguredCommand(click.Command):
         return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options by group, after those of this command alone."""
+        """Write the options by group, after the options of this command alone."""
         records = {param.name: param.get_help_record(ctx) for param in self.get_params(ctx)}
         grouped = {_parameter(option.name) for group in GROUPS.values() for option in group}
         own = [
@@ -138,7 +138,7 @@ def _attributes(option: Option) -> dict[str, Any]:
 
 
 def _in_order(settings: Settings) -> Settings:
-    """The settings with RAW and OUT as they are meant."""
+    """The settings with the intended RAW and OUT."""
     if "raw" not in settings or "out" not in settings or url_of(settings["out"]) is not None:
         return settings
     raw, out = raw_and_out(Path(str(settings["raw"])), Path(str(settings["out"])))

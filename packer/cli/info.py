@@ -68,7 +68,7 @@ def _field_cells(field: Field) -> list[str]:
 
 
 def _class_lines(field: Field, statistics: FieldStatistics) -> Iterator[str]:
-    """The classes of a field. Those of `classes` share its pixels; others overlap, so their rows are counted."""
+    """The classes of a field. The classes of `classes` share its pixels; others overlap, so their rows are counted."""
     if field.classes is None or not isinstance(statistics, ClassStatistics):
         return
     alone = field.kind == CLASSES
@@ -83,7 +83,7 @@ def _class_lines(field: Field, statistics: FieldStatistics) -> Iterator[str]:
 
 
 def _recipe_lines(key: str, value: object) -> Iterator[str]:
-    """An option that decides the bytes. Those of a field are on a line of its own."""
+    """An option that decides the bytes. The options of a field are on a line of its own."""
     rules = value if isinstance(value, list) and key == "fields" else None
     if rules is None or not all(isinstance(rule, dict) and isinstance(rule.get("field"), dict) for rule in rules):
         yield f"  {key:<16}{_value_text(key, value)}"

@@ -1,4 +1,7 @@
-"""Pages of lines on a terminal: as wide as it is, with names and colours. Files and pipes get the lines as they are."""
+"""Pages of lines on a terminal: as wide as the terminal, with names and colours.
+
+Files and pipes get the plain lines.
+"""
 
 from __future__ import annotations
 

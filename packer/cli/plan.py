@@ -52,5 +52,5 @@ def plan_command(ctx: click.Context, /, **options: Any) -> None:
         log_notes([] if quiet else plan_notes(plan))
         show(
             f"{folder}: plan {str(sha256)[:16]}, {counted(plan.pairs, 'pair')}, "
-            f"{counted(len(plan.specs), 'shard')}, of which {len(plan.reused)} exist already, {bytes_text(plan.bytes)}"
+            f"{counted(len(plan.specs), 'shard')} ({len(plan.reused)} of them exist already), {bytes_text(plan.bytes)}"
         )

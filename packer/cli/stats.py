@@ -63,7 +63,7 @@ def _lines(stats: SplitStats) -> list[str]:
 
 
 def _field_lines(field: FieldStats, rows: int) -> Iterator[str]:
-    """The statistics of a field of a split with so many rows."""
+    """The statistics of a field of a split with this number of rows."""
     some = "" if field.rows == rows else f" in {field.rows} of {counted(rows, 'row')}"
     words = KINDS[field.kind].empty
     empty = f", {100 * field.empty / max(1, field.pixels):.3f} % {words}" if words else ""

@@ -106,7 +106,7 @@ class TimeType(click.ParamType[Any]):
 
 
 class PackType(click.ParamType[Any]):
-    """A folder, or a URL as it is: a path would lose one of its slashes."""
+    """A folder, or a URL, which stays a text: a path would lose one of its slashes."""
 
     name = "PATH"
 

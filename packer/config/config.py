@@ -30,7 +30,7 @@ DECIDE = "decide"
 def read_config(path: Path, more: Iterable[Option] = ()) -> Settings:
     """Read a configuration file. Relative paths in it start at its folder. Every problem is reported at once.
 
-    `more` are options that this file may hold besides those of a build.
+    `more` are options that this file may hold besides the options of a build.
     """
     return parse_config(path, read_text(path), more)
 
@@ -102,7 +102,7 @@ def _questions(value: object) -> list[object]:
 
 
 def _classes(path: Path, document: Mapping[str, object], problems: list[str]) -> ClassTable:
-    """The classes of a configuration; their problems join those of the rest of the file."""
+    """The classes of a configuration. Their problems are reported with the rest of the file."""
     if "classes" in document:
         problems.append(f"{path}: classes: cannot be combined with [[{CLASS}]] tables; keep one of them")
     try:

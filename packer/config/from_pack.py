@@ -1,4 +1,4 @@
-"""The settings of a build whose rows come from a pack: what is not given stays as it is in the pack."""
+"""The settings of a build whose rows come from a pack: what is not given stays unchanged."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _encoding(field: Field) -> str:
 
 
 def with_kept(asked: Sequence[str], kept: Sequence[str]) -> list[str]:
-    """Return the encodings that are asked for, and those of a pack for the fields that they do not name."""
+    """Return the encodings that are asked for, and the encodings of a pack for the fields that they do not name."""
     named = [text.partition("=")[0].strip() for text in asked]
     return [*(text for text in kept if text.partition("=")[0] not in named), *asked]
 

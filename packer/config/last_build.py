@@ -25,7 +25,7 @@ def keep_settings(out: Path, settings: Settings) -> None:
 
 
 def last_settings(out: Path, raw: Path | None = None, config: Path | None = None, with_raw: bool = True) -> Settings:
-    """The settings for a build of RAW into OUT: those of `config`, or else those of the last build, which name RAW.
+    """The settings for a build of RAW into OUT: the settings in `config`, or else of the last build, which name RAW.
 
     A build from a source that is no folder needs no RAW.
     """

@@ -102,7 +102,7 @@ ARGUMENTS = (
 
 FROM = Option(
     "from",
-    "rows.given",
+    "rows.source",
     PATH,
     "A pack, a folder or a container that has the rows, instead of RAW. See docs/guide/sources.md.",
 )

@@ -73,7 +73,7 @@ class Findings:
         return not self.accepted.isdisjoint((finding.kind, finding.accept))
 
     def without(self, accepted: Iterable[str]) -> Findings:
-        """Return the findings of which these are not listed at all, because options say what becomes of them."""
+        """Return the findings without these, which are not listed because options decide what happens with them."""
         left_out = set(accepted)
         return replace(self, items=tuple(finding for finding in self.items if finding.accept not in left_out))
 

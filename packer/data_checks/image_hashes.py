@@ -56,7 +56,7 @@ class ImageHashes:
 
     @classmethod
     def of_receipts(cls, receipts: AllReceipts, keys: Callable[[int], Iterable[str]]) -> ImageHashes:
-        """Return the hashes of all images of a pack. `keys` returns those of the rows and rejects of a shard."""
+        """Return the hashes of all images of a pack. `keys` returns the keys of the rows and rejects of a shard."""
         numbers, shards = list(receipts), list(receipts.values())
 
         def kept(index: int) -> list[str]:

@@ -17,7 +17,7 @@ from packer.errors import BadPair
 from readers.contract.kinds import MOST_BANDS
 
 DTYPES = ("|u1", "<u2", "<i2", "<f2", "<f4")
-"""The types of numbers that a picture is stored in as it is."""
+"""The types of numbers in which a picture is stored unchanged."""
 _COLOURS = ("red", "green", "blue")
 FEW_BITS = "gray of few bits 2"
 """The rule for gray of 1, 2 and 4 bits, for recipes. Rule 1 spread its numbers over 0..255, and had no name."""
@@ -25,7 +25,10 @@ FEW_BITS = "gray of few bits 2"
 
 @dataclass(frozen=True)
 class Bands:
-    """`all` are those of the file, alpha included. `gray` and `rgb` have none. Numbers count from 1, in any order."""
+    """`all` means all bands of the file, alpha included.
+
+    `gray` and `rgb` have none. Numbers count from 1, in any order.
+    """
 
     chosen: BandChoice = ALL
 
@@ -62,7 +65,7 @@ class Bands:
 
 
 def read_bands(data: Picture, bands: Bands, rules: ImageRules) -> Pixels:
-    """Return an upright picture (H,W,B), its numbers as they are stored; with a range float32 from 0 to 1.
+    """Return an upright picture (H,W,B), its numbers as in the file; with a range float32 from 0 to 1.
 
     Gray of 1, 2 or 4 bits is not spread over 0 to 255. A palette has its colours.
     """
@@ -94,11 +97,11 @@ def _chosen(stored: FilePixels, header: Header, bands: Bands, rules: ImageRules)
         numbers = numbers[..., None]
     takes_alpha = header.has_alpha and bands.chosen not in (GRAY, RGB)
     if not takes_alpha and stored.opacity is not None and rules.alpha == "refuse":
-        raise BadPair(f"{TRANSPARENT}, or pack the colours as they are with --alpha drop")
+        raise BadPair(f"{TRANSPARENT}, or pack the unchanged colours with --alpha drop")
     if takes_alpha and stored.alpha is not None:
         numbers = np.dstack([numbers, stored.alpha])
     if numbers.shape[2] != len(_names(header)) - (header.has_alpha and not takes_alpha):
-        raise BadPair(f"decodes to {numbers.shape[2]} bands, which are not those of its header")
+        raise BadPair(f"decodes to {numbers.shape[2]} bands, and its header names other bands")
     if isinstance(bands.chosen, tuple):
         return np.ascontiguousarray(numbers[..., [number - 1 for number in bands.chosen]])
     if bands.chosen == RGB and numbers.shape[2] == 1:
@@ -114,7 +117,7 @@ def _gray(colours: Pixels) -> Pixels:
     if differs.any():
         row, column = np.argwhere(differs)[0].tolist()
         raise BadPair(
-            f"has colours, first at row {row}, column {column} as it is stored; use the bands rgb, or one by its number"
+            f"has colours, first at row {row}, column {column} of the file; use the bands rgb, or one by its number"
         )
     return np.ascontiguousarray(colours[..., :1])
 

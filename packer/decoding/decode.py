@@ -90,7 +90,7 @@ def check_alike(image: str, header: Header, label: str, other: Header, noun: str
 
 
 def header_of(data: Picture, max_pixels: int = MOST_PIXELS) -> Header:
-    """Return the header of a file with these bytes, that of an array, or that of lines of a picture."""
+    """Return the header of a file with these bytes, of an array, or of lines of a picture."""
     if isinstance(data, Strip):
         return data.header
     if isinstance(data, bytes):
@@ -109,7 +109,7 @@ def decode_image(data: Picture, rules: ImageRules, reduction: int = 1) -> NDArra
     check_image(header, rules)
     stored = coloured(read_stored(data, header))
     if stored.opacity is not None and rules.alpha == "refuse":
-        raise BadPair(f"{TRANSPARENT}, or pack the colours as they are with --alpha drop")
+        raise BadPair(f"{TRANSPARENT}, or pack the unchanged colours with --alpha drop")
     pixels = stored.numbers
     if rules.image_range is not None:
         pixels = ranged(pixels, *rules.image_range)

@@ -21,7 +21,7 @@ GridTransform = tuple[float, ...]
 class Grid(NamedTuple):
     """The transforms of a header by their names, the one that counts first, and the coordinate system.
 
-    A transform has the rows of a matrix: those of two or three coordinates, each with a number for each axis of the
+    A transform has the rows of a matrix: the rows of two or three coordinates, each with a number for each axis of the
     file and one to add. `sides` are the pixels along these axes.
     """
 

@@ -113,7 +113,7 @@ class FilePixels:
 
 @dataclass(frozen=True)
 class Strip:
-    """Whole lines of a picture, decoded. Its header is that of a picture of these lines alone."""
+    """Whole lines of a picture, decoded. Its header is the header of a picture of these lines alone."""
 
     header: Header
     stored: FilePixels

@@ -144,7 +144,7 @@ def _chunks(data: FileBytes) -> Iterator[Chunk]:
 
 
 def _crc32(data: FileBytes, start: int, end: int) -> int:
-    """Return the checksum of a part of a file, of which little is in memory at a time."""
+    """Return the checksum of a part of a file. Little of it is in memory at a time."""
     if isinstance(data, bytes):
         return crc32(memoryview(data)[start:end])
     checksum = 0

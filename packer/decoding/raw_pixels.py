@@ -1,4 +1,4 @@
-"""The pixels of a file or an array as they are stored there, and the steps that every kind of field shares."""
+"""The unchanged pixels of a file or an array, and the steps that every kind of field shares."""
 
 from __future__ import annotations
 

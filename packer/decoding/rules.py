@@ -17,7 +17,7 @@ MOST_PIXELS = 1 << 28
 
 
 def check_size(height: int, width: int, channels: int, max_pixels: int, verb: str = "claims") -> None:
-    """Refuse a picture of more pixels than allowed, or of more numbers than four channels of so many pixels have."""
+    """Refuse a picture of more pixels than allowed, or of more numbers than four channels of these pixels have."""
     if not 0 < height * width <= max_pixels:
         raise BadPair(f"{verb} {width}x{height} pixels; 1 to {max_pixels} are allowed (--max-pixels)")
     if height * width * channels > 4 * max_pixels:
@@ -46,7 +46,7 @@ class ImageRules:
     decode: str = EXACT
     """FAST decodes a large JPEG at a half, a quarter or an eighth of its size, before it is scaled."""
     bands: BandChoice | None = None
-    """The bands to store as they are in the file; None stores red, green and blue of 8 bits."""
+    """The bands to store unchanged; None stores red, green and blue of 8 bits."""
     slide_level: int = 0
     """The level that is the picture of a slide."""
 

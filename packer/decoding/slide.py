@@ -19,7 +19,7 @@ from readers.contract.tiles import Size, size_text
 
 MOST_LEVELS, MOST_SIDE = 64, 1 << 24
 MOST_NAMED = 8
-"""A message names so many levels."""
+"""The most levels that a message names."""
 NEEDED = "slides are read by openslide: pip install 'segpack[slides]'"
 
 

@@ -57,7 +57,7 @@ class _Station:
     def end(self) -> None:
         """Close its pipes, so that it ends, and wait. One that does not end is killed."""
         for pipe in (self._process.stdin, self._process.stdout):
-            with suppress(OSError):  # what was left to write finds nobody
+            with suppress(OSError):  # no process reads what was left to write
                 if pipe is not None:
                     pipe.close()
         try:
@@ -70,7 +70,7 @@ class _Station:
 def _environment() -> dict[str, str]:
     """The environment of this process, in which a station finds the modules that this process finds.
 
-    Whoever started the worker may have changed `sys.path`, for example with a preload script.
+    The program that started the worker may have changed `sys.path`, for example with a preload script.
     """
     paths = (str(Path(path).absolute()) for path in sys.path)
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if os.pathsep not in path)}

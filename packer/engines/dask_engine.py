@@ -79,15 +79,15 @@ def connect_dask(address: str) -> Iterator[Connection]:
         client: Any = Client(f"tcp://{address}", set_as_default=False)
     except (OSError, ValueError) as error:
         raise UnavailableError(f"dask://{address}: no scheduler answers ({error})") from error
-    known = 0
+    threads = 0
 
     def slots() -> int:
-        nonlocal known
+        nonlocal threads
         if is_closed(client):
             raise UnavailableError(f"dask://{address}: the scheduler went away and did not come back; {CONTINUE}")
         with suppress(OSError):  # the scheduler is away; the client connects again by itself
-            known = sum(client.nthreads().values())
-        return known
+            threads = sum(client.nthreads().values())
+        return threads
 
     with client:
         engine = DaskEngine(client)

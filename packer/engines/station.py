@@ -92,7 +92,7 @@ def main() -> None:
         pass
     finally:
         station.close()
-    os._exit(0)  # a flush of stdout would fail: nobody reads it any more
+    os._exit(0)  # a flush of stdout would fail: no process reads it any more
 
 
 def _read(lines: IO[str], tasks: SimpleQueue[str | None]) -> None:

@@ -36,7 +36,7 @@ class Clock:
         return time.monotonic()
 
     def next(self, finished: SimpleQueue[T], seconds: float) -> T | None:
-        """Return the next item, or None after so many seconds."""
+        """Return the next item, or None after this number of seconds."""
         try:
             return finished.get(timeout=seconds)
         except Empty:
@@ -154,11 +154,11 @@ class _Flight:
         """Wait for a task that has finished, at most so long, or until another may be tried again."""
         if self._waiting and self._count < self._most:
             seconds = min(seconds, self._waiting[0].due - self.clock.now())
-        found = self.clock.next(self._finished, max(0.0, seconds)) if self.goes_on else None
-        if found is None:
+        finished = self.clock.next(self._finished, max(0.0, seconds)) if self.goes_on else None
+        if finished is None:
             return None
         self._count -= 1
-        trial, done = found
+        trial, done = finished
         return trial, done if isinstance(done, Failed) else _answer(done)
 
     def again(self, trial: _Trial, why: str) -> None:

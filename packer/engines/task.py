@@ -24,7 +24,7 @@ class Task:
     shard: int
     out: str
     raw: str | None
-    """The folder of the raw files on the workers, if it is not that of the plan."""
+    """The folder of the raw files on the workers, if the plan has another folder."""
     task_timeout: int
     """The seconds that a pair may take."""
 

@@ -47,7 +47,7 @@ class Copied:
 
 
 class Copying:
-    """Copies the shards of `manifest` from `source` to `target`. `near` is that of the two on this machine."""
+    """Copies the shards of `manifest` from `source` to `target`. `near` is the one of the two on this machine."""
 
     def __init__(self, source: Store, target: Store, near: FolderStore, manifest: Manifest, advance: Advance) -> None:
         self.source, self.target, self._near, self._advance = source, target, near, advance
@@ -66,23 +66,23 @@ class Copying:
         The receipt of a shard is sent last. One that the table of `before` names is whole; others, of a copy that was
         killed, are read.
         """
-        known, table = self._known(before), self._pack.table
+        known_digests, table = self._known(before), self._pack.table
 
         def is_there(shard: int) -> bool:
             stem, digest = self._stems[shard], table.receipt(shard)
             if f"{SHARDS}/{stem}{SUFFIX}" not in sizes:
                 return False
-            side = self._near if digest in known else self.target
+            side = self._near if digest in known_digests else self.target
             try:
                 data, receipt = answered(lambda: fetch_receipt(side, stem, digest))
             except DamagedError:
                 return False
-            return all(sizes.get(wanted.name) == wanted.size for wanted in files_of_shard(data, receipt))
+            return all(sizes.get(expected.name) == expected.size for expected in files_of_shard(data, receipt))
 
         with ThreadPoolExecutor(workers) as pool:
-            there = list(pool.map(is_there, self.all))
-        self._advance(sum(table.bytes(shard) for shard in self.all if there[shard]))
-        return [shard for shard in self.all if not there[shard]]
+            present = list(pool.map(is_there, self.all))
+        self._advance(sum(table.bytes(shard) for shard in self.all if present[shard]))
+        return [shard for shard in self.all if not present[shard]]
 
     def check_space(self, shards: Sequence[int], sizes: Mapping[str, int], advice: str = "") -> None:
         """Refuse shards that the disk or the memory of a folder cannot hold, or a folder of the Hub, which has these
@@ -139,26 +139,26 @@ class Copying:
 
     def _put(self, objects: list[ExpectedFile], advance: Advance = lambda done: None) -> None:
         """Write objects of one folder to the target, and bring them to its disk."""
-        for wanted in objects:
+        for expected in objects:
             if isinstance(self.target, FolderStore):
-                self._write(wanted, self.target.path(wanted.name), advance)
+                self._write(expected, self.target.path(expected.name), advance)
                 continue
-            data = fetched(self.source, wanted)
-            if isinstance(self.target, HubCommits) and wanted.name.startswith(SHARDS):
-                self.target.add(wanted.name, self._near.path(wanted.name))
+            data = fetched(self.source, expected)
+            if isinstance(self.target, HubCommits) and expected.name.startswith(SHARDS):
+                self.target.add(expected.name, self._near.path(expected.name))
             else:
-                answered(lambda: self.target.put(wanted.name, data))  # noqa: B023 - called before the next object
-            advance(wanted.size)
+                answered(lambda: self.target.put(expected.name, data))  # noqa: B023 - called before the next object
+            advance(expected.size)
         if isinstance(self.target, FolderStore) and objects:
             sync_folder(self.target.path(objects[0].name).parent)
 
-    def _write(self, wanted: ExpectedFile, path: Path, advance: Advance) -> None:
+    def _write(self, expected: ExpectedFile, path: Path, advance: Advance) -> None:
         """Bring an object to a file past the page cache. It appears whole."""
 
         def write() -> None:
             with target_errors(path), partial(path.parent) as new:
                 with DirectFile(new, _Unhashed()) as file:
-                    fetch_object(self.source, wanted, _Sink(file, self._stopped, advance))
+                    fetch_object(self.source, expected, _Sink(file, self._stopped, advance))
                 move_into_place(new, path)
 
         answered(write)
@@ -195,12 +195,12 @@ def read_table(store: Store, manifest: Manifest) -> ShardTable:
     return ShardTable(np.frombuffer(data, RECORD, offset=len(table_header(manifest.shards))))
 
 
-def fetched(store: Store, wanted: ExpectedFile) -> memoryview:
+def fetched(store: Store, expected: ExpectedFile) -> memoryview:
     """Return the bytes of an object, which has the size and the digest that are expected."""
 
     def fetch() -> memoryview:
         file = BytesIO()
-        fetch_object(store, wanted, file)
+        fetch_object(store, expected, file)
         return file.getbuffer()
 
     return answered(fetch)

@@ -46,10 +46,10 @@ def _count(pack: Pack, number: int, counted: CountedFields, pool: ThreadPoolExec
 
     def count(row: int) -> None:
         try:
-            known = [stored_statistics(shard, field, row) for field in fields]
+            statistics = [stored_statistics(shard, field, row) for field in fields]
         except BadPair as bad:
             raise DamagedError(f"{pack.stem(number)}: the row {shard.key(row)!r} {bad}") from bad
-        counts.put(row, counted, fields, known)
+        counts.put(row, counted, fields, statistics)
 
     for _ in pool.map(count, range(rows)):
         pass

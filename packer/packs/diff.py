@@ -1,4 +1,4 @@
-"""The difference between a pack and a build of its raw folder as it is now, by the names of pairs."""
+"""The difference between a pack and a build of its raw folder in its present state, by the names of pairs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Difference:
 
     @property
     def is_empty(self) -> bool:
-        """True if a build would leave the pack as it is."""
+        """True if a build would not change the pack."""
         return not (self.rebuilt_shards or self.dropped_shards)
 
     def to_json(self) -> dict[str, Any]:
@@ -62,20 +62,20 @@ class Difference:
 
 
 def diff_pack(out: str | PathLike[str], raw: Input, *, config: str | PathLike[str] | None = None) -> Difference:
-    """Compare a pack with the raw folder, or the source, as it is now. Nothing is changed.
+    """Compare a pack with the present raw folder or source. Nothing is changed.
 
-    The options are those of the last build, or those in `config`.
+    The options come from the last build, or from `config`.
     """
     folder, source = raw_or_source(raw)
-    with seen(out, wanted=_names_for_diff) as (root, _):
+    with seen(out, choose=_names_for_diff) as (root, _):
         settings = last_settings(root, folder, None if config is None else Path(config), source is None)
         return difference(make_plan(Request.from_settings(settings, source)))
 
 
-def _names_for_diff(found: Entries) -> list[str]:
+def _names_for_diff(entries: Entries) -> list[str]:
     """Return the names of the objects that are compared: settings, stamps, and all receipts."""
-    receipts = (name for name in found if name.startswith(f"{SHARDS}/") and name.endswith(SUFFIX))
-    return [LAST_BUILD, *{*with_stamps(found), *receipts}]
+    receipts = (name for name in entries if name.startswith(f"{SHARDS}/") and name.endswith(SUFFIX))
+    return [LAST_BUILD, *{*with_stamps(entries), *receipts}]
 
 
 def difference(plan: Plan) -> Difference:
@@ -84,9 +84,9 @@ def difference(plan: Plan) -> Difference:
     receipts = list(_intact_receipts(out))
     name = picture_of if plan.had_tiles else str
     before = {(receipt.split, name(source.key)): receipt.fields for receipt in receipts for source in receipt.sources}
-    now = {(ref.split, ref.key): _fields_of(plan, ref.parts) for ref in plan.found.refs}
+    now = {(ref.split, ref.key): _fields_of(plan, ref.parts) for ref in plan.found_rows.refs}
     rebuilt = {(spec.split, piece.ref.key) for spec in plan.new_specs.values() for piece in spec.pieces}
-    unchanged = {(ref.split, ref.key) for ref, same in zip(plan.found.refs, plan.unchanged, strict=True) if same}
+    unchanged = {(ref.split, ref.key) for ref, same in zip(plan.found_rows.refs, plan.unchanged, strict=True) if same}
     reused = {receipt.stem for receipt in plan.reused.values()}
     suspects = (rebuilt & before.keys()) - unchanged
     suspects |= {key for key, fields in now.items() if before.get(key, fields) != fields}  # same in an older shard
@@ -120,17 +120,17 @@ def _changed_fields(
         for source in receipt.sources
         if (key := (receipt.split, name(source.key))) in suspects
     }
-    refs = [ref for ref in plan.found.refs if (ref.split, ref.key) in suspects]
-    found: dict[tuple[str, str], Names] = {}
-    for ref, identity in zip(refs, plan.found.source.identities(refs), strict=True):
+    refs = [ref for ref in plan.found_rows.refs if (ref.split, ref.key) in suspects]
+    changed_fields: dict[tuple[str, str], Names] = {}
+    for ref, identity in zip(refs, plan.found_rows.source.identities(refs), strict=True):
         row = ref.split, ref.key
         old = before[row]
         if identity is not None:
             texts = zip(plan.recipe.fields, identity, strict=True)
-            found[row] = tuple(field.name for field, text in texts if text != old.get(field.name, ""))
+            changed_fields[row] = tuple(field.name for field, text in texts if text != old.get(field.name, ""))
         elif moved := set(old) ^ set(_fields_of(plan, ref.parts)):  # only loading the row would show more
-            found[row] = tuple(sorted(moved))
-    return found
+            changed_fields[row] = tuple(sorted(moved))
+    return changed_fields
 
 
 def _fields_of(plan: Plan, parts: Sequence[str]) -> Names:

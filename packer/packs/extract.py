@@ -26,7 +26,7 @@ from readers.pack import Pack
 
 PAIRS, CLASS_TABLE = "pairs.csv", "classes.csv"
 AT_ONCE = 256
-"""So many rows are given to the threads at once."""
+"""The rows that are given to the threads at once."""
 
 
 @dataclass(frozen=True)
@@ -85,11 +85,11 @@ def extract_rows(
 
 def _rows_of(pack: Pack, keys: Sequence[str], every: range) -> list[int]:
     """Return the rows with these keys, in each split that has one."""
-    found = [rows_with_key(pack, key, every) for key in keys]
-    unknown = [repr(key) for key, rows in zip(keys, found, strict=True) if not rows]
+    rows_by_key = [rows_with_key(pack, key, every) for key in keys]
+    unknown = [repr(key) for key, rows in zip(keys, rows_by_key, strict=True) if not rows]
     if unknown:
         raise UsageError(f"{pack.root}: has no rows with these keys: {', '.join(first_of(unknown, 20))}")
-    return sorted(row for rows in found for row in rows)
+    return sorted(row for rows in rows_by_key for row in rows)
 
 
 def _check_folder(folder: Path) -> None:

@@ -116,12 +116,12 @@ def _check_current(store: Store, before: Manifest, advice: str) -> None:
 def find_garbage(out: Path, keep: int, grace: float, also: Container[int] = ()) -> Garbage:
     """Return the files that `delete_garbage` deletes. Only files with names that a build gives are garbage."""
     Manifest.load(out)
-    known, now = list_generations(out), time.time()
-    ended = {older.number: newer.published for newer, older in pairwise(known)}  # older packs have no history
+    generations, now = list_generations(out), time.time()
+    ended = {older.number: newer.published for newer, older in pairwise(generations)}  # older packs have no history
     ended |= read_history(out).ended
     kept = [
         generation
-        for index, generation in enumerate(known)
+        for index, generation in enumerate(generations)
         if index < keep
         or generation.current
         or generation.number in also
@@ -166,8 +166,8 @@ def _old_tickets(out: Path, until: float) -> Iterator[Path]:
 def _delete(store: Store, garbage: Garbage) -> None:
     """Delete the files that name others first: a kill in between leaves no manifest or receipt whose files are gone."""
     receipts = [path for path in garbage.shards if path.name.endswith((SUFFIX, STAMP))]
-    known = set(receipts)
-    rest = [path for path in garbage.shards if path not in known]
+    receipt_set = set(receipts)
+    rest = [path for path in garbage.shards if path not in receipt_set]
     for paths in (garbage.manifests, garbage.tables, garbage.tickets, receipts, rest):
         names = [path.as_posix() for path in paths]
         answered(lambda names=names: store.delete(names))  # type: ignore[misc]

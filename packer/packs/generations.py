@@ -58,7 +58,7 @@ def _listed(out: Path) -> list[Generation]:
     manifest = current_manifest(out)
     current = None if manifest is None else manifest.generation
     paths = [path for path in (out / GENERATIONS).iterdir() if MANIFEST_NAME.fullmatch(path.name)]
-    found: list[Generation] = []
+    generations: list[Generation] = []
     older = None
     for path in sorted(paths, key=lambda path: int(path.stem)):
         number, published = int(path.stem), path.stat().st_mtime
@@ -69,9 +69,9 @@ def _listed(out: Path) -> list[Generation]:
         changed: tuple[str, ...] = ()
         if older is not None and manifest is not None:
             changed = tuple(key for key, _, _ in recipe_changes(older.recipe, manifest.recipe))
-        found.append(Generation(number, manifest, damage, published, number == current, changed))
+        generations.append(Generation(number, manifest, damage, published, number == current, changed))
         older = manifest
-    return found[::-1]
+    return generations[::-1]
 
 
 def check_pack(out: Path) -> None:

@@ -1,7 +1,7 @@
 """`HubCommits`: the Hugging Face Hub as the target of a push. What is written is collected and sent as commits.
 
-Each commit names its parent, and the Hub refuses it if somebody else has committed since then: so of two pushes one
-ends with an error. Files are read as they are in the last commit of this push, or in the one that was there before.
+Each commit names its parent, and the Hub refuses it if another user has committed since then: so of two pushes one ends
+with an error. Files are read from the last commit of this push, or from the one that was there before.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class HubCommits(HubStore):
 
     def _head(self) -> str | None:
         with self.errors():
-            found: str | None = self._api.repo_info(self.repo, revision=self._branch, repo_type=DATASET).sha
-        return found
+            commit: str | None = self._api.repo_info(self.repo, revision=self._branch, repo_type=DATASET).sha
+        return commit
 
     def check_entries(self, count: int) -> None:
         """Refuse a folder with more files than the Hub keeps in one."""
@@ -68,7 +68,7 @@ class HubCommits(HubStore):
             return file.read()[start:stop], Version("collected")
 
     def add(self, name: str, content: Path | bytes) -> None:
-        """Collect a file, which stays as it is on this machine until it is sent. Commit if there are enough."""
+        """Collect a file, which stays unchanged on this machine until it is sent. Commit if there are enough."""
         with self._lock:
             operation = self._hub.CommitOperationAdd(self._prefix + name, content)
             self._collected[name] = operation
@@ -92,15 +92,15 @@ class HubCommits(HubStore):
         return False
 
     def replace(self, name: str, data: Data, old: Version) -> bool:
-        self.add(name, bytes(data))  # nobody else wrote it: what was read is in the parent of the next commit
+        self.add(name, bytes(data))  # no other user wrote it: what was read is in the parent of the next commit
         return True
 
     def send(self) -> None:
         """Commit all that was collected, and check that it is there: rules of the repository may leave files out."""
         self.commit()
-        there = {entry.name: entry.size for entry in self.list("")}
+        sizes = {entry.name: entry.size for entry in self.list("")}
         for name, size in self._sent.items():
-            if there.get(name) != size:
+            if sizes.get(name) != size:
                 raise StoreError(f"{self.url}/{name}: was left out of a commit; does a .gitignore there name it?")
 
     def commit(self) -> None:
@@ -153,7 +153,10 @@ class HubCommits(HubStore):
             return done.oid
 
     def _made(self, token: str, error: StoreError) -> str | None:
-        """Return our commit, if it was made; None if nobody has committed. Raises BusyError if somebody else has."""
+        """Return our commit, if it was made; None if there is no new commit.
+
+        Raises BusyError if another user has committed.
+        """
         with self.errors():
             commits = self._api.list_repo_commits(self.repo, revision=self._branch, repo_type=DATASET)
         for commit in commits:
@@ -164,7 +167,7 @@ class HubCommits(HubStore):
         if commits[0].commit_id == self.revision:
             return None
         raise BusyError(
-            f"{self.url}: somebody else has committed there since this push began, so nothing was published; try again"
+            f"{self.url}: another user has committed there since this push began, so nothing was published; try again"
         ) from error
 
 

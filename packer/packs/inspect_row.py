@@ -48,8 +48,8 @@ class FieldOfRow:
         """The classes that occur, with their pixels, the most frequent first."""
         if not isinstance(self.statistics, ClassStatistics) or self.field.classes is None:
             return []
-        found = zip(self.field.classes.names, self.statistics.classes, strict=True)
-        return sorted(((name, pixels) for name, pixels in found if pixels), key=lambda item: -item[1])
+        counts = zip(self.field.classes.names, self.statistics.classes, strict=True)
+        return sorted(((name, pixels) for name, pixels in counts if pixels), key=lambda item: -item[1])
 
 
 @dataclass(frozen=True)

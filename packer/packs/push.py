@@ -45,7 +45,7 @@ def push_pack(
 
     `workers` shards are copied at the same time, by default as many as this process has cores. A store without
     conditional writes is refused, or locked with `no_conditions="lock"`. Raises TargetError if the store has a newer
-    generation or another pack, DamagedError if `out` is damaged, BusyError if somebody else publishes there or the
+    generation or another pack, DamagedError if `out` is damaged, BusyError if another process publishes there or the
     store does not answer.
     """
     if no_conditions not in (REFUSE, LOCK):
@@ -121,18 +121,18 @@ def _changing(target: Store, may_lock: bool, threads: int) -> Iterator[tuple[Sto
             yield store, sizes_of_pack(store)
 
 
-def _check_older(source: Store, target: Store, manifest: Manifest, there: Manifest | None, back: str) -> None:
+def _check_older(source: Store, target: Store, manifest: Manifest, current: Manifest | None, back: str) -> None:
     """Refuse a target that has a newer generation, another pack, or another generation of this number."""
-    if there is not None and not there.same_data(manifest):
-        if there.generation > manifest.generation:
+    if current is not None and not current.same_data(manifest):
+        if current.generation > manifest.generation:
             raise TargetError(
-                f"{target.url}: has generation {there.generation}, newer than generation {manifest.generation} of "
+                f"{target.url}: has generation {current.generation}, newer than generation {manifest.generation} of "
                 f"{source.url}, so nothing was copied; to get that one: {back}"
             )
-        known = _kept(source, there.generation)
-        if known is None or not known.same_data(there):
+        source_manifest = _kept(source, current.generation)
+        if source_manifest is None or not source_manifest.same_data(current):
             raise TargetError(
-                f"{target.url}: has a generation {there.generation} that {source.url} does not have, so nothing was "
+                f"{target.url}: has a generation {current.generation} that {source.url} does not have, so nothing was "
                 "copied: it is another pack, or packer gc has deleted that generation; name a new folder or URL"
             )
     claimed = _kept(target, manifest.generation)

@@ -1,7 +1,7 @@
 """`RawRows`: rows of a pack built again from their raw files: in their own size, and by the recipe.
 
-A raw file may crash, stall or swell whoever decodes it. So a worker process builds a shard of this one row in a scratch
-folder, exactly as a build does, with a time limit.
+A raw file may crash or stall the process that decodes it, or fill its memory. So a worker process builds a shard of
+this one row in a scratch folder, exactly as a build does, with a time limit.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class RawRows:
             name: difference(field, pixels, stored[name]) for name, (field, pixels) in again.items() if name in stored
         }
         notes = list(_changed(planned, receipt, shard.key(inside), now))
-        if planned.other_decoders and any(each.pixels for each in differences.values()):
+        if planned.other_decoders and any(change.pixels for change in differences.values()):
             notes.append(f"the build decoded with other libraries: {planned.other_decoders}")
         if not as_it_is:
             notes.append("its own size is too large to be shown")
@@ -154,7 +154,7 @@ def difference(field: Field, ours: NDArray[Any], stored: NDArray[Any]) -> PixelD
 
 
 def differing(field: Field, ours: NDArray[Any], stored: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return the pixels of a row, without its planes, of which a number differs. Two that have no number are equal."""
+    """Return the pixels of a row, without its planes, that differ in a number. Two that have no number are equal."""
     differ = (ours != stored) & ~((ours != ours) & (stored != stored))
     return np.asarray(differ.any(0) if field.planes else differ)
 

@@ -28,7 +28,7 @@ _IN_OTHER_LINES = ("tools", "overlap", "edge", "size")
 
 
 def recipe_words(recipe: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield what was done to all rows: an option, and what it means. Options of another release are shown as they are.
+    """Yield what was done to all rows: an option, and what it means. Options of another release keep their names.
 
     The versions of libraries are left out.
     """
@@ -54,16 +54,16 @@ def recipe_words(recipe: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _field_words(rule: Any) -> tuple[str, str]:
     """Return the name of a field, and from where and how it was read."""
-    known = _table(rule)
-    words = [f"from {known['from']}"] if known.get("from") else []
+    table = _table(rule)
+    words = [f"from {table['from']}"] if table.get("from") else []
     words += [
-        f"{key.replace('_', ' ')} {value}" for key, value in _table(known.get("read")).items() if value is not None
+        f"{key.replace('_', ' ')} {value}" for key, value in _table(table.get("read")).items() if value is not None
     ]
-    return str(_table(known.get("field")).get("name", "")), ", ".join(words) or "as the source has it"
+    return str(_table(table.get("field")).get("name", "")), ", ".join(words) or "as the source has it"
 
 
 def _painting(rules: str) -> str:
-    """Return how objects of annotations were brought to the stored size. `rules` are those of `AnnotatedSource`."""
+    """Return how objects of annotations were brought to the stored size. `rules` are the rules of `AnnotatedSource`."""
     return "painted at the size of the picture, and sampled as labels are"
 
 

@@ -54,10 +54,9 @@ def repair_pack(
 ) -> Repair:
     """Check every byte of a pack and build its damaged shards again from `raw`. Whole shards are not touched.
 
-    Without `raw`, the folder of the last build is used; a source must be given.
-    The options are those of the last build, or those in `config`; `on_bad` and `max_bad` win over both.
-    If a build is refused, for example because pairs of other shards are bad, the damaged shards alone are built again.
-    `found` hears of the damage before anything is built.
+    Without `raw`, the folder of the last build is used; a source must be given. The options come from the last build,
+    or from `config`; `on_bad` and `max_bad` win over both. If a build is refused, for example because pairs of other
+    shards are bad, the damaged shards alone are built again. `found` hears of the damage before anything is built.
     Raises DamagedError if some damage cannot be repaired.
     """
     out = Path(out)
@@ -114,7 +113,7 @@ def _build_alone(request: Request, stems: frozenset[str], refusal: PackError) ->
         except PackError as error:
             raise refusal from error
         specs = [spec for spec in plan.new_specs.values() if may_be_one_of(spec, stems, request.store.out)]
-        with closing(build_shards(specs, plan.found.source, request.store.out, pool, rewrite=True)) as shards:
+        with closing(build_shards(specs, plan.found_rows.source, request.store.out, pool, rewrite=True)) as shards:
             for _ in shards:
                 pass  # each is written when it is there
 

@@ -81,9 +81,9 @@ def _register(target: Path) -> None:
     with (registry.parent / ".lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         sweep(registry.parent)
-        known = staged.registered()
-        targets = [target, *(folder for folder in known if folder != target and folder.is_dir())]
-        if targets != known:
+        folders = staged.registered()
+        targets = [target, *(folder for folder in folders if folder != target and folder.is_dir())]
+        if targets != folders:
             write_atomic(registry, json.dumps([os.fspath(folder) for folder in targets]) + "\n")
 
 
@@ -98,8 +98,8 @@ def note_source(copy: Path, out: str | os.PathLike[str]) -> None:
 def list_copies() -> list[StagedCopy]:
     """Return every copy of this user on this machine: in memory, in the registered folders, in SEGPACK_STAGED."""
     targets = dict.fromkeys([*staged.folders(), staged.MEMORY, *staged.registered()])
-    found = (_staged_copy(path) for target in targets for path in staged.copies(target))
-    return [copy for copy in found if copy is not None]
+    copies = (_staged_copy(path) for target in targets for path in staged.copies(target))
+    return [copy for copy in copies if copy is not None]
 
 
 def _staged_copy(path: Path) -> StagedCopy | None:
@@ -123,12 +123,12 @@ def drop_copies(out: Path | str) -> list[StagedCopy]:
     Raises InputError if there is no such copy. A copy that is being read or changed stays; BusyError names it after the
     others are removed.
     """
-    wanted = source_of(out)
-    found = [copy for copy in list_copies() if wanted in (str(copy.source), str(copy.path.resolve()))]
-    if not found:
+    source = source_of(out)
+    copies = [copy for copy in list_copies() if source in (str(copy.source), str(copy.path.resolve()))]
+    if not copies:
         raise InputError(f"{out}: has no known copy on this machine; packer stage --list shows all copies")
     dropped, busy = [], []
-    for copy in found:
+    for copy in copies:
         try:
             with locked(copy.path):
                 _drop(copy.path)

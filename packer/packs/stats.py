@@ -53,7 +53,7 @@ class FieldStats:
 
 @dataclass(frozen=True)
 class SplitStats:
-    """The statistics of one split. Mean and deviation are those of the picture, the classes those of the label."""
+    """The statistics of one split. Mean and deviation belong to the picture, the classes to the label."""
 
     split: str
     rows: int
@@ -70,7 +70,7 @@ class SplitStats:
 def pack_stats(out: str | PathLike[str]) -> list[SplitStats]:
     """The statistics of each split with rows. They are exact, and no image is read for them.
 
-    Of rows of different sizes the sizes are read, so at a URL they are refused with a UsageError.
+    If rows have different sizes, the sizes are read, so at a URL such packs are refused with a UsageError.
     """
     with seen(out, holes=()) as (root, store):
         pack = Pack.open(root)
@@ -85,9 +85,9 @@ def _split_stats(pack: Pack, split: Split, shards: range) -> SplitStats:
     manifest = pack.manifest
     sizes, pixels = Counter[Size](), Counter[str]()
     for shard in shards:
-        found = _sizes(pack, shard)
-        sizes += found
-        area = sum(prod(size) * count for size, count in found.items())
+        shard_sizes = _sizes(pack, shard)
+        sizes += shard_sizes
+        area = sum(prod(size) * count for size, count in shard_sizes.items())
         pixels.update({field.name: area for field in pack.fields_of(shard)})
     fields = {field.name: _field_stats(field, split, pixels[field.name]) for field in manifest.fields}
     label, picture = _label_of(manifest), picture_of(manifest.fields)
@@ -119,40 +119,40 @@ def _label_of(manifest: Manifest) -> Field | None:
 
 
 def _field_stats(field: Field, split: Split, pixels: int) -> FieldStats:
-    known = split.statistics[field.name]
+    statistics = split.statistics[field.name]
     has_mean = KINDS[field.kind].has_mean
     return FieldStats(
         name=field.name,
         kind=field.kind,
         rows=sum(part.rows for part in split.parts if field.name in part.fields),
         pixels=pixels,
-        empty=_empty(known),
-        mean=mean(field, known) if has_mean else (),
-        std=deviation(field, known) if has_mean else (),
-        classes=_class_stats(field, known, pixels) if isinstance(known, ClassStatistics) else (),
+        empty=_empty(statistics),
+        mean=mean(field, statistics) if has_mean else (),
+        std=deviation(field, statistics) if has_mean else (),
+        classes=_class_stats(field, statistics, pixels) if isinstance(statistics, ClassStatistics) else (),
     )
 
 
-def _empty(known: FieldStatistics) -> int:
+def _empty(statistics: FieldStatistics) -> int:
     """The number of pixels that say nothing."""
-    if isinstance(known, ClassStatistics):
-        return known.ignored
-    if isinstance(known, IdStatistics):
-        return known.empty
-    return known.invalid if isinstance(known, ValueStatistics) else 0
+    if isinstance(statistics, ClassStatistics):
+        return statistics.ignored
+    if isinstance(statistics, IdStatistics):
+        return statistics.empty
+    return statistics.invalid if isinstance(statistics, ValueStatistics) else 0
 
 
-def _class_stats(field: Field, known: ClassStatistics, pixels: int) -> tuple[ClassStats, ...]:
+def _class_stats(field: Field, statistics: ClassStatistics, pixels: int) -> tuple[ClassStats, ...]:
     alone = field.kind == CLASSES
-    weights = {weighting: class_weights(known, weighting) for weighting in WEIGHTINGS} if alone else {}
-    labelled = max(1, sum(known.classes) if alone else pixels)
+    weights = {weighting: class_weights(statistics, weighting) for weighting in WEIGHTINGS} if alone else {}
+    labelled = max(1, sum(statistics.classes) if alone else pixels)
     names = () if field.classes is None else field.classes.names
     return tuple(
         ClassStats(
             name,
-            known.classes[index],
-            known.classes[index] / labelled,
-            known.rows[index],
+            statistics.classes[index],
+            statistics.classes[index] / labelled,
+            statistics.rows[index],
             {weighting: weights[weighting][index] for weighting in weights},
         )
         for index, name in enumerate(names)

@@ -23,15 +23,15 @@ def manifest_at(url: str) -> Manifest:
     return read_manifest(open_store(url), None)
 
 
-def generations(found: Entries) -> list[str]:
+def generations(entries: Entries) -> list[str]:
     """Return the names of the manifests, the tables and the history of a pack."""
-    return [HISTORY, PIN, *(name for name in found if name.startswith(f"{GENERATIONS}/"))]
+    return [HISTORY, PIN, *(name for name in entries if name.startswith(f"{GENERATIONS}/"))]
 
 
 @contextmanager
 def seen(
     out: str | PathLike[str],
-    wanted: ChosenNames = generations,
+    choose: ChosenNames = generations,
     holes: Collection[str] = (SHARDS,),
     scratch: Path | None = None,
 ) -> Iterator[tuple[Path, Store]]:
@@ -40,5 +40,5 @@ def seen(
     if url is None:
         yield Path(out), store
         return
-    with store_errors(), open_shadow(store, scratch, wanted, holes) as folder:
+    with store_errors(), open_shadow(store, scratch, choose, holes) as folder:
         yield folder, store

@@ -40,7 +40,7 @@ def trial_packs(
 
 
 def _settings(root: Path, out: Path, encodings: Encodings) -> Settings:
-    """Return the settings of a trial; without encodings those of the pack stay."""
+    """Return the settings of a trial; without encodings, the pack's own encodings stay."""
     options = {"from": root, "out": str(out), "format": Pack.open(root).manifest.storage}
     encode = [f"{name}={encoding}" for name, encoding in encodings.items()]
     return effective(from_python(options | ({"encode": encode} if encode else {})))

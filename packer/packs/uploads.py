@@ -69,12 +69,12 @@ class Uploads:
         with self._errors():
             pages = self._client.get_paginator("list_multipart_uploads")
             for page in pages.paginate(Bucket=self._bucket, Prefix=self._prefix):
-                for found in page.get("Uploads", ()):
-                    if not found["Key"].startswith(self._prefix):  # a store may not know prefixes
+                for entry in page.get("Uploads", ()):
+                    if not entry["Key"].startswith(self._prefix):  # a store may not know prefixes
                         continue
-                    name = found["Key"].removeprefix(self._prefix)
-                    size = self._size(found["Key"], found["UploadId"])
-                    yield Upload(name, found["UploadId"], found["Initiated"].timestamp(), size)
+                    name = entry["Key"].removeprefix(self._prefix)
+                    size = self._size(entry["Key"], entry["UploadId"])
+                    yield Upload(name, entry["UploadId"], entry["Initiated"].timestamp(), size)
 
     def end(self, upload: Upload) -> None:
         """End an upload, so that its parts are deleted. It is not an error if it has ended."""
@@ -97,7 +97,7 @@ class Uploads:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Turn the errors of botocore into those of the packer."""
+        """Turn the errors of botocore into errors of the packer."""
         errors = self._errors_of
         try:
             yield
@@ -116,28 +116,28 @@ class Uploads:
 def end_uploads(url: str, grace: float, dry_run: bool = False) -> tuple[list[Upload], list[Upload]]:
     """End the uploads below a URL that are older than `grace` seconds. Return them, and the others.
 
-    A younger one may be that of a build that runs now.
+    A younger one may belong to a build that runs now.
     """
     uploads, until = Uploads(url), time.time() - grace
-    found = list(uploads.list())
-    old = [upload for upload in found if upload.begun <= until]
+    listed = list(uploads.list())
+    old = [upload for upload in listed if upload.begun <= until]
     if not dry_run:
         for upload in old:
             uploads.end(upload)
-    return old, [upload for upload in found if upload.begun > until]
+    return old, [upload for upload in listed if upload.begun > until]
 
 
 def _checked(url: str) -> str:
     """Return the URL of a folder in S3. Raise UsageError for anything else, which says what to do there."""
-    there = url_of(url)
-    if there is None:
+    bucket_url = url_of(url)
+    if bucket_url is None:
         raise UsageError(f"{url}: --uploads is for buckets of S3; a folder has no unfinished uploads")
-    scheme = there.partition(":")[0]
+    scheme = bucket_url.partition(":")[0]
     if scheme not in S3:
         advice = ELSEWHERE.get("az" if scheme.startswith(("az", "abfs")) else scheme, "ask the maker of that store")
         raise UsageError(f"{url}: --uploads is for buckets of S3; for {scheme}: {advice}")
-    open_store(there)  # refuses keys in a URL
-    return there
+    open_store(bucket_url)  # refuses keys in a URL
+    return bucket_url
 
 
 def _is_set(variable: str) -> bool:

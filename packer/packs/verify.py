@@ -68,9 +68,9 @@ def verify(
 
     def check(shard: int) -> tuple[Receipt | None, list[Damage]]:
         with at_hand(pack, shard):
-            found = _check_shard(pack, shard, deep)
+            receipt, wrong = _check_shard(pack, shard, deep)
         advance(pack.table.bytes(shard))
-        return found
+        return receipt, wrong
 
     with ThreadPoolExecutor(workers) as pool:
         checked = list(pool.map(check, range(len(pack.table))))
@@ -92,18 +92,18 @@ def _check_generations(root: Path, manifest: Manifest) -> Iterator[Damage]:
     except (ReadError, OSError):
         same = False
     if not same:
-        yield Damage(f"{kept}: is missing or differs from {root / MANIFEST}, of which it is a copy", file=kept)
+        yield Damage(f"{kept}: is missing or differs from {root / MANIFEST}, whose copy it should be", file=kept)
 
 
 def _check_table(root: Path, manifest: Manifest) -> Iterator[Damage]:
     path = table_path(root, manifest.table)
     try:
-        found = sha256(plain_file(root, path))
+        digest = sha256(plain_file(root, path))
     except (OSError, DamagedError) as error:
         yield _unreadable(path, error)
         return
-    if found != manifest.table:
-        yield Damage(f"{path}: its SHA-256 is {found}, the manifest says {manifest.table}", file=path)
+    if digest != manifest.table:
+        yield Damage(f"{path}: its SHA-256 is {digest}, the manifest says {manifest.table}", file=path)
 
 
 def _check_shard(pack: Pack, shard: int, deep: bool) -> tuple[Receipt | None, list[Damage]]:
@@ -132,7 +132,7 @@ def contradictions(pack: Pack, shard: int, receipt: Receipt) -> Iterator[str]:
     facts = ShardFacts(receipt.rows, pack.fields_of(shard))
     paths = shard_paths(manifest.storage)(stem, facts) if receipt.rows else []
     has_picture = any(field.kind == PICTURE for field in facts.fields)
-    for fact, found, expected in (
+    for fact, stored, expected in (
         ("split", receipt.split, pack.split_of(shard).name),
         ("fingerprint", receipt.fingerprint, pack.table.fingerprint(shard)),
         ("fingerprint of its pairs", content_fingerprint(receipt), receipt.fingerprint),
@@ -145,8 +145,8 @@ def contradictions(pack: Pack, shard: int, receipt: Receipt) -> Iterator[str]:
         ("bytes", receipt.bytes, pack.table.bytes(shard)),
         ("files", sorted(stem.name + file.suffix for file in receipt.files), sorted(path.name for path in paths)),
     ):
-        if found != expected:
-            yield f"says {found!r} for its {fact}; expected {expected!r}"
+        if stored != expected:
+            yield f"says {stored!r} for its {fact}; expected {expected!r}"
     wrong = misfit(receipt.statistics, [field for field in manifest.fields if field.name in receipt.fields])
     if wrong is not None:
         yield f"statistics: {wrong}"
@@ -163,9 +163,9 @@ def _wrong_sums(pack: Pack, receipts: Sequence[Receipt]) -> Iterator[Damage]:
             expected = f"{split.rows} rows and {split.rejects} rejects"
             yield Damage(f"{name}: {expected}; its shards have {rows} and {rejects}", file=path)
         elif parts_of(members) != split.parts:
-            yield Damage(f"{name}: parts: are not those of its shards", file=path)
+            yield Damage(f"{name}: parts: are not the parts of its shards", file=path)
         if split.statistics != total(manifest.fields, (receipt.statistics for receipt in members)):
-            yield Damage(f"{name}: statistics: are not the sum of those of its shards", file=path)
+            yield Damage(f"{name}: statistics: are not the sum of the statistics of its shards", file=path)
     size = sum(receipt.bytes for receipt in receipts)
     if manifest.bytes != size:
         yield Damage(f"{path}: bytes: {manifest.bytes}; its shards have {size}", file=path)
@@ -196,9 +196,9 @@ def _check_rows(pack: Pack, shard: int, receipt: Receipt) -> Iterator[Damage]:
 
 def _rows(stem: Path, wrong: Sequence[WrongRow]) -> Iterator[Damage]:
     """The first few rows by name, and the number of the others."""
-    lines = first_of([each.message for each in wrong], MOST_ROWS_NAMED)
-    for line, each in zip(lines, [*wrong[:MOST_ROWS_NAMED], WrongRow("")], strict=False):
-        yield Damage(f"{stem}: {line}", stem.name, row=each.row, field=each.field)
+    lines = first_of([wrong_row.message for wrong_row in wrong], MOST_ROWS_NAMED)
+    for line, wrong_row in zip(lines, [*wrong[:MOST_ROWS_NAMED], WrongRow("")], strict=False):
+        yield Damage(f"{stem}: {line}", stem.name, row=wrong_row.row, field=wrong_row.field)
 
 
 def _unreadable(path: Path, error: Exception) -> Damage:

@@ -22,8 +22,8 @@ def verify_pack(
 ) -> list[Damage]:
     """Check every byte of the current generation of a pack; an empty list means that it is whole.
 
-    With `deep`, every row is also read as in training. Of a URL, as many shards as `workers` are below `scratch` at the
-    same time, and paths are names below the URL. Raises NoPackError if `out` is not a pack, and DamagedError if its
+    With `deep`, every row is also read as in training. For a URL, as many shards as `workers` are below `scratch` at
+    the same time, and paths are names below the URL. Raises NoPackError if `out` is not a pack, and DamagedError if its
     manifest cannot be read.
     """
     if is_url(out):

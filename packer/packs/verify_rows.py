@@ -14,7 +14,7 @@ from readers.formats.shard import Shard
 
 
 class WrongRow(NamedTuple):
-    """A wrong row of a shard, and the field that is wrong, as far as they are known."""
+    """A wrong row of a shard, and the field that is wrong, if they are known."""
 
     message: str
     row: str | None = None
@@ -33,7 +33,7 @@ def wrong_rows(shard: Shard, receipt: Receipt) -> Iterator[WrongRow]:
     """Yield all that is wrong with the rows of a shard whose files are whole."""
     from packer.shards.giant_rows import stored_statistics  # a check of the files alone needs no decoder
 
-    found = no_rows(shard.facts.fields)
+    statistics = no_rows(shard.facts.fields)
     for row, key in enumerate(receipt.keys):
         if (stored := shard.key(row)) != key:
             yield WrongRow(f"the row {key!r} has the key {stored!r}", key)
@@ -41,13 +41,13 @@ def wrong_rows(shard: Shard, receipt: Receipt) -> Iterator[WrongRow]:
             yield WrongRow(f"the field {name!r} of the row {key!r} does not have its checksum", key, name)
         for field in shard.facts.fields:
             try:
-                found[field.name] += stored_statistics(shard, field, row)
+                statistics[field.name] += stored_statistics(shard, field, row)
             except BadPair as bad:
                 yield WrongRow(f"the row {key!r} {bad}", key, field.name)
             except DamagedError as error:
                 yield WrongRow(str(error).removeprefix(f"{shard.path}: "), key, field.name)
     exact = [field.name for field in shard.facts.fields if not field.is_jpeg]  # decoders round differently
-    if any(found[name] != receipt.statistics[name] for name in exact):
+    if any(statistics[name] != receipt.statistics[name] for name in exact):
         yield WrongRow("its statistics, such as its counts of classes, are not those in its receipt")
 
 

@@ -58,7 +58,7 @@ def _at_hand(store: Store, workers: int, pack: Pack, shard: int) -> Iterator[Non
         paths.append(path)
         try:
             receipt = parse_receipt(path.read_bytes(), pack.table.receipt(shard), path)
-        except DamagedError:  # whoever checks the shard meets it, too
+        except DamagedError:  # the check of the shard meets it, too
             yield
             return
         for file in receipt.files:

@@ -37,9 +37,9 @@ def row_files(field: Field, key: str, pixels: NDArray[Any], colours: bool) -> It
     name, folder = file_name(key), FOLDERS.get(field.name, field.name)
     if field.kind == MULTILABEL:
         planes = unpack_bits(pixels, len(field.classes or ())) if field.form == BITS else pixels
-        for plane, known in zip(planes, field.classes.classes if field.classes else (), strict=True):
+        for plane, seg_class in zip(planes, field.classes.classes if field.classes else (), strict=True):
             if plane.any():
-                yield RowFile(f"{folder}/{file_name(known.name, '')}/{name}.png", _png(plane * np.uint8(255)))
+                yield RowFile(f"{folder}/{file_name(seg_class.name, '')}/{name}.png", _png(plane * np.uint8(255)))
         return
     image = as_image(field, pixels)
     if field.kind == CLASSES and colours:
@@ -83,16 +83,16 @@ def class_lines(field: Field) -> str:
     drawn = palette.hex if len(set(palette)) == len(palette) else [""] * len(palette)  # no colour may be two classes
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
-    table.writerow(["value", "name", *(["colour"] if any(drawn) else [])])
+    table.writerow(["value", "name", "colour"] if any(drawn) else ["value", "name"])
     for index, (name, colour) in enumerate(zip(field.classes.names, drawn, strict=True)):
-        table.writerow([index, name, *([colour] if colour else [])])
+        table.writerow([index, name, colour] if colour else [index, name])
     return text.getvalue()
 
 
 def _png(image: NDArray[Any]) -> bytes:
     """Return a PNG. OpenCV has blue first."""
-    found, data = cv2.imencode(".png", image if image.ndim == 2 else image[:, :, ::-1])
-    assert found, "an array of 8 or 16 bits with one or three bands is a PNG"
+    encoded, data = cv2.imencode(".png", image if image.ndim == 2 else image[:, :, ::-1])
+    assert encoded, "an array of 8 or 16 bits with one or three bands is a PNG"
     return bytes(data)
 
 

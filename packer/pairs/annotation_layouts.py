@@ -11,7 +11,7 @@ from packer.pairs.paths import is_picture, stem
 from packer.pairs.template import ANNOTATIONS, KEY, Template
 
 NAME_ENDS = ("", ".*", "_labels", "_annotation", "_polygons", "_gtFine_polygons", "_gtCoarse_polygons")
-"""Ends that the names of annotation files may have behind those of their pictures: `a.jpg.json`, `a_polygons.json`."""
+"""Ends of names of annotation files, behind the names of their pictures: `a.jpg.json`, `a_polygons.json`."""
 EMBEDDING = ".json"
 """The suffix of files that may have a picture within them."""
 
@@ -57,7 +57,7 @@ def without_pictures(folders: Folders) -> AnnotationLayout | None:
 
 
 def with_template(folders: Folders, template: str) -> list[AnnotationLayout]:
-    """Return the layouts of pictures whose keys are those of the annotations of a given template."""
+    """Return the layouts of pictures that have the same keys as the annotations of a given template."""
     parsed = Template(template)
     first = first_names(folders)
     pictures = {folder: [name for name in names if is_picture(name)] for folder, names in first.items()}
@@ -111,7 +111,7 @@ def _everywhere(pictures: Folders) -> Iterator[Layout]:
 
 
 def _stems(names: Sequence[str]) -> Iterator[str]:
-    """Yield names without their suffix, and without that of a picture before it."""
+    """Yield names without their suffix, and without the suffix of a picture before it."""
     for name in names:
         yield (short := name.rpartition(".")[0])
         yield stem(short)

@@ -80,8 +80,8 @@ def search_pairs(
     """Find the pairs, in `files` if these are listed. If some are found in spite of problems, also return the error
     that `find_pairs` raises.
 
-    `pixels` are those of each label by class, with which --split-exact draws splits that have every class in its share.
-    Problems that are certainly in other splits than `only` do not count.
+    `pixels` are the pixels of each label by class, with which --split-exact draws splits that have every class in its
+    share. Problems that are certainly in other splits than `only` do not count.
     """
     files = find_files(raw, leave_out) if files is None else files
     files.folders, further = take_further(files.folders, rules.further, list(filter(None, (rules.image, rules.label))))

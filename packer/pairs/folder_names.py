@@ -17,7 +17,7 @@ Folders = Mapping[str, Sequence[str]]
 """The names of the files in each folder. A folder ends with its slash, such as `images/`; the raw folder is empty."""
 
 FIRST_NAMES = 1000
-"""So many names of a folder show the kinds of its files."""
+"""The names of a folder that show the kinds of its files."""
 
 
 @dataclass(frozen=True)

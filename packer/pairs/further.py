@@ -1,4 +1,4 @@
-"""Find the files of further fields, such as depth: those of a template, whose keys are those of the pairs."""
+"""Find the files of further fields, such as depth: the files of a template that have the keys of the pairs."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class FoundFiles:
             self.problems.append(Problem(f"{key[2]!r} is not a class of {self.rule.name}: {classes}", "", (path,)))
 
     def of(self, split: str, key: str) -> tuple[str, ...]:
-        """Return the path of a key, or one for each class, of which some may be empty; nothing if it has none."""
+        """Return the path of a key, or a path for each class, which may be empty; nothing if it has none."""
         split = split if self._has_split else ""
         if not self.rule.classes:
             path = self.paths.get((split, key, ""))
@@ -95,7 +95,7 @@ class FoundFiles:
 def take_further(
     folders: Folders, further: Sequence[FurtherFiles], kept: Sequence[str] = ()
 ) -> tuple[Folders, list[FoundFiles]]:
-    """Return the files that belong to no further field, and those of each field.
+    """Return the files that belong to no further field, and the files of each field.
 
     A file may belong to several fields: to a label and its instances, for example. It is an image or a label, too, if
     one of their templates, `kept`, gives it the same key. With `{key}.png`, depth/a1.png has the key depth/a1.

@@ -18,21 +18,21 @@ class ListedPairs:
 
     def __init__(self, files: Iterable[str], matches: Matches | None, keep: bool = False) -> None:
         """With `keep`, a name that has an image and no label is a pair, too."""
-        self.found = Candidates()
+        self.candidates = Candidates()
         self._matches, self._keep = matches, keep
         self._paths = PathIndex({path: path for path in files if is_picture(path)})
         images = matches.image_paths() if matches else ()
         self._stems = PathIndex({stem(path): path for path in images})
 
     def find(self, lines: Iterable[ListLine]) -> Candidates:
-        self.found.add_listed(self._pairs(lines))
+        self.candidates.add_listed(self._pairs(lines))
         if self._matches:
-            self.found.problems += self._matches.all_problems()
-            named = {pair.image for pair in self.found.pairs}
+            self.candidates.problems += self._matches.all_problems()
+            named = {pair.image for pair in self.candidates.pairs}
             unlisted = sum(path not in named for path in self._matches.image_paths())
             if unlisted:
-                self.found.notes.append(f"left out, because in no list: {counted(unlisted, 'image')}")
-        return self.found
+                self.candidates.notes.append(f"left out, because in no list: {counted(unlisted, 'image')}")
+        return self.candidates
 
     def _pairs(self, lines: Iterable[ListLine]) -> Iterator[Candidate]:
         for line in lines:
@@ -52,10 +52,10 @@ class ListedPairs:
         """Return the one file that a path means."""
         paths = self._paths.find(text)
         if not paths:
-            self.found.missing.append(of_line(line.where, f"there is no file {text}", "no file"))
+            self.candidates.missing.append(of_line(line.where, f"there is no file {text}", "no file"))
         if len(paths) > 1:
             cause = f"{text} may be any of {', '.join(first_of(paths, MOST_NAMED))}"
-            self.found.problems.append(of_line(line.where, cause, "any of"))
+            self.candidates.problems.append(of_line(line.where, cause, "any of"))
         return paths[0] if len(paths) == 1 else None
 
     def _one_name(self, line: ListLine) -> Candidate | None:
@@ -63,7 +63,7 @@ class ListedPairs:
         matching = next((matching for name in line.names if (matching := self._keys(name))), {("", line.name)})
         if len(matching) > 1:
             keys = ", ".join(first_of(sorted(key for _, key in matching), MOST_NAMED))
-            self.found.problems.append(of_line(line.where, f"{line.text} may be any of {keys}", "any of"))
+            self.candidates.problems.append(of_line(line.where, f"{line.text} may be any of {keys}", "any of"))
             return None
         (key,) = matching
         paired = key in self._matches.images and key in self._matches.labels
@@ -74,7 +74,7 @@ class ListedPairs:
             lacks = "no label"
         elif key in self._matches.labels:
             lacks = "no image"
-        self.found.missing.append(of_line(line.where, f"{key[1]} has {lacks}", lacks))
+        self.candidates.missing.append(of_line(line.where, f"{key[1]} has {lacks}", lacks))
         return None
 
     def _keys(self, name: str) -> set[SplitKey]:

@@ -23,14 +23,14 @@ class PairsCsv:
 
     def __init__(self, table: Path, raw: Path, files: Iterable[str], keep: bool = False) -> None:
         """With `keep`, the cell of the label may be empty."""
-        self.found = Candidates()
+        self.candidates = Candidates()
         self._table, self._keep = table, keep
         self._raws = (os.path.abspath(raw), os.path.realpath(raw))  # noqa: PTH100 - the table may have paths of either form
         self._files = PathIndex({path: path for path in files})
 
     def find(self) -> Candidates:
-        self.found.add_listed(self._pairs())
-        return self.found
+        self.candidates.add_listed(self._pairs())
+        return self.candidates
 
     def _pairs(self) -> Iterator[Candidate]:
         columns: list[str] = []
@@ -43,7 +43,7 @@ class PairsCsv:
                     continue
             if len(cells) != len(columns):
                 cause = f"has {len(cells)} columns, not {len(columns)}"
-                self.found.problems.append(of_line(where, cause, "columns"))
+                self.candidates.problems.append(of_line(where, cause, "columns"))
             else:
                 if KEY in columns:
                     cells[columns.index(KEY)] = _key(row, columns.index(KEY))
@@ -91,11 +91,13 @@ class PairsCsv:
             paths = [os.path.relpath(text, raw) for raw in self._raws]
         inside = [path for path in paths if path.partition("/")[0] not in ("..", ".")]
         if not text or not inside:
-            self.found.problems.append(of_line(where, f"{text!r} is not a path below {self._raws[0]}", "not below"))
+            self.candidates.problems.append(
+                of_line(where, f"{text!r} is not a path below {self._raws[0]}", "not below")
+            )
             return None
         file = next((path for name in inside if (path := self._files.exact(name))), None)
         if file is None:
-            self.found.missing.append(of_line(where, f"there is no file {text}", "no file"))
+            self.candidates.missing.append(of_line(where, f"there is no file {text}", "no file"))
         return file
 
 

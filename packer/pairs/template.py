@@ -34,7 +34,7 @@ _ANY_PICTURE = "(?:" + "|".join(re.escape(suffix) for suffix in PICTURES) + ")"
 
 
 class FixedEnds(NamedTuple):
-    """A template whose last part is `{key}` between two texts. The pattern is that of the folders before it."""
+    """A template whose last part is `{key}` between two texts. The pattern is for the folders before it."""
 
     folders: re.Pattern[str]
     depth: int

@@ -31,7 +31,7 @@ MOST_LINES = (1 << 16) - 1
 MOST_CHANNELS = 4
 """The most channels that the kernel takes at a time."""
 BLOCK = 1 << 18
-"""The numbers that are summed at a time without the kernel: so many fit into the caches."""
+"""The numbers that are summed at a time without the kernel: they fit into the caches."""
 LEAST_LINES = 512
 """The lines that are summed at a time if hardly any columns of a picture have the same units."""
 
@@ -121,7 +121,7 @@ def area_mean_in_numpy(pixels: NDArray[Any], planes: NDArray[Any]) -> None:
 
 
 def _sum_type(dtype: np.dtype[Any], units: int) -> np.dtype[Any]:
-    """Return a type for the sum of so many numbers."""
+    """Return a type for the sum of this number of values."""
     return np.dtype(np.float64) if dtype.kind == "f" else np.min_scalar_type(np.iinfo(dtype).max * units)
 
 

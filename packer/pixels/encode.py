@@ -27,9 +27,9 @@ LEVEL = 1
 MOST_SIDE = 65500
 """The most pixels of a side that libjpeg writes."""
 EQUAL = MOST_PSNR
-"""The PSNR of a picture that comes back unchanged: that of any other is lower."""
+"""The PSNR of a picture that comes back unchanged: the PSNR of any other is lower."""
 JPEG_TOOL, MARKERS = "jpeg rows by opencv", "restart markers in jpeg rows"
-"""The rules of JPEG files, and those of rows that are one file each."""
+"""The rules of JPEG files, and the rules of rows that are one file each."""
 LEAST_MARKED = 1 << 16
 """Rows of fewer pixels have no restart markers: crops of them gain little, and markers cost more there."""
 NEAR, LEAST_STRETCH = 32, 16
@@ -46,7 +46,7 @@ class Encoded(NamedTuple):
     squares: int = 0
     """The sum of the squared differences between what was stored and what is read."""
     why: str = ""
-    """The reason why a file that was to be kept is not stored as it is, if any."""
+    """The reason why a file that was to be kept is not stored unchanged, if any."""
 
 
 def encode(field: Field, jpeg: JpegRules | None, numbers: NDArray[Any], file: bytes) -> Encoded:
@@ -80,7 +80,7 @@ def encode_strip(field: Field, jpeg: JpegRules | None, strip: NDArray[Any], tabl
 
 
 def psnr(squares: int, count: int) -> int:
-    """Return the peak signal-to-noise ratio of so many numbers of 8 bits, in hundredths of a decibel."""
+    """Return the peak signal-to-noise ratio of this count of numbers of 8 bits, in hundredths of a decibel."""
     return EQUAL if squares == 0 else min(EQUAL, round(1000 * math.log10(255**2 * count / squares)))
 
 
@@ -110,7 +110,7 @@ def _unit(field: Field, jpeg: JpegRules | None, numbers: NDArray[Any]) -> Encode
 
 
 def tools_of_encodings(fields: Sequence[Field]) -> tuple[str, ...]:
-    """Return the versions of what encodes these fields. That of OpenCV is among the decoders."""
+    """Return the versions of what encodes these fields. The version of OpenCV is among the decoders."""
     encodings = {field.unit_encoding for field in fields}
     tools = [JPEG_TOOL] if JPEG in encodings else []
     tools += [MARKERS] if any(field.encoding == JPEG for field in fields) else []
@@ -144,7 +144,7 @@ def blocks_of_stretch(height: int, width: int) -> int:
 
 
 def _jpeg(numbers: NDArray[np.uint8], quality: int, interval: int) -> bytes:
-    """Return a JPEG file without chroma subsampling, with a restart marker after so many blocks.
+    """Return a JPEG file without chroma subsampling, with a restart marker after this number of blocks.
 
     OpenCV writes it: below a quality of 96 simplejpeg rounds in a fast and rough way, for as many bytes.
     """

@@ -1,4 +1,4 @@
-"""Numbers that are stored as they are in the file: the steps that ids, values and masks share."""
+"""Numbers that are stored unchanged: the steps that ids, values and masks share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from packer.errors import BadPair
 
 
 def check_whole(header: Header, noun: str) -> None:
-    """Refuse a file that cannot hold whole numbers as they are."""
+    """Refuse a file that cannot hold exact whole numbers."""
     check_exact(header, noun)
     if header.is_float:
         raise BadPair(f"has floating-point numbers; {noun}s must be whole numbers")

@@ -23,7 +23,7 @@ _FLAGS = {
     "--bands 3,2,1": 'bands = "3,2,1"',
 }
 CLASS = "{class}"
-"""In the template of a field of which each class has a file."""
+"""In the template of a field that has a file for each class."""
 ReadRule: TypeAlias = "ImageRules | LabelRules | IdRules | ValueRules | MultilabelRules"
 Classes: TypeAlias = "str | tuple[str, ...] | ClassTable | None"
 """A class table or the values of the classes, as --classes takes them; or the names of the classes."""
@@ -108,7 +108,7 @@ class MultilabelField(FieldOfClasses):
 
 @contextmanager
 def naming_option(name: str) -> Iterator[None]:
-    """Name the options of a further picture where a reason names those of `image`."""
+    """Name the options of a further picture where a reason names the options of `image`."""
     try:
         yield
     except BadPair as bad:

@@ -19,7 +19,7 @@ SAMPLED = 128
 def image_hash(crc32: int, planes: NDArray[Any]) -> str:
     """Return the CRC of the stored image, followed by the difference hash of its pixels (B,H,W) or by `flat`.
 
-    The difference hash of a volume (B,D,H,W) is that of its middle slice.
+    The difference hash of a volume (B,D,H,W) is the hash of its middle slice.
     """
     shown = planes if planes.ndim == 3 else planes[:, planes.shape[1] // 2]
     step = step_of(shown.shape[1:])
@@ -30,12 +30,12 @@ def image_hash(crc32: int, planes: NDArray[Any]) -> str:
 
 
 def step_of(size: Size) -> int:
-    """Return which rows and columns of an image make its hash: each so many."""
+    """Return which rows and columns of an image make its hash, as many rows as columns."""
     return max(1, min(size) // SAMPLED)
 
 
 def hash_of(crc32: int, sample: NDArray[Any], has_one_colour: Callable[[], bool]) -> str:
-    """Return the hash of an image of which these are the rows and columns that make it."""
+    """Return the hash of an image from the rows and columns that make it."""
     small = _colours(sample) if len(sample) == 3 and sample.dtype in (np.uint8, np.float32) else _bands(sample)
     bits = np.packbits(small[:, 1:] > small[:, :-1]).tobytes().hex()
     flat = small.max() - small.min() <= 3 and has_one_colour()

@@ -54,7 +54,7 @@ def soft_threshold(pixels: Mapping[int, int]) -> int | None:
 
 
 def advice_on(values: Mapping[int, int], presets: Iterable[str] = (), has_palette: bool = False) -> str:
-    """Return the options that could read labels with so many pixels of these values.
+    """Return the options that could read labels with these values and their numbers of pixels.
 
     `presets` are those that other facts speak for.
     """

@@ -143,7 +143,7 @@ def _resize(pixels: Array, size: Size, interpolation: str) -> Array:
 
 
 def _is_exact(pixels: NDArray[Any], size: Size, interpolation: str) -> bool:
-    """Return whether `area_mean` scales an image to this size: bytes of which no side grows."""
+    """Return whether `area_mean` scales an image to this size: bytes, and no side grows."""
     shrinks = size[0] <= pixels.shape[0] and size[1] <= pixels.shape[1]
     return shrinks and pixels.dtype == np.uint8 and interpolation in ("area", "cubic")
 

@@ -1,4 +1,4 @@
-"""Bring a picture whose numbers are stored as they are in the file to the stored size: any bands, any type."""
+"""Bring a picture whose numbers are stored unchanged to the stored size: any bands, any type."""
 
 from __future__ import annotations
 

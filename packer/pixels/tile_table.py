@@ -24,7 +24,7 @@ class TileTable:
         return bytes(aligned(self.end) - self.end)
 
     def add(self, size: int) -> None:
-        """Count a tile of so many bytes."""
+        """Count a tile of this number of bytes."""
         self._ends[self._count] = aligned(self.end) + size
         self._count += 1
 

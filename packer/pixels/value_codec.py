@@ -18,7 +18,7 @@ from readers.contract.kinds import NAN, fits
 
 SCALED = "<f4"
 _STORED = {"|u1": "<u2", "<u2": "<u2", "|i1": "<i2", "<i2": "<i2", "<f2": "<f2", "<f4": "<f4"}
-"""The type in which numbers of a file are stored as they are."""
+"""The type in which numbers of a file are stored unchanged."""
 _UNMEASURED = {"<u2": 0, "<i2": -32768}
 """The number in pixels without a measurement, where none is stated."""
 

@@ -32,14 +32,14 @@ class CheckedHeads:
         return self.sizes[:, 0] > 0
 
 
-def check_heads(found: FoundRows, fields: Sequence[PlannedField], previous: PreviousBuild) -> CheckedHeads:
+def check_heads(found_rows: FoundRows, fields: Sequence[PlannedField], previous: PreviousBuild) -> CheckedHeads:
     """Return the size of each row. Headers are read of those that are not in an earlier build, or that changed."""
     sizes, bad = previous.sizes(_judged(fields)), {}
     unknown = np.flatnonzero(sizes[:, 0] == 0)
     for first in range(0, len(unknown), CHUNK):
         some = unknown[first : first + CHUNK]
-        refs = found.refs.take(some)
-        for index, ref, heads in zip(some.tolist(), refs, found.source.heads(refs), strict=True):
+        refs = found_rows.refs.take(some)
+        for index, ref, heads in zip(some.tolist(), refs, found_rows.source.heads(refs), strict=True):
             if isinstance(heads, str):
                 bad[index] = heads
                 continue

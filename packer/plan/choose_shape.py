@@ -49,30 +49,30 @@ def _check_sides(shape: ShapeChoice, size: Size | None) -> None:
         raise UsageError(f"--size {size_text(size)}: is over the limit of {MOST_PIXELS} pixels")
 
 
-def choose_shape(found: FoundRows, heads: CheckedHeads, shape: ShapeChoice) -> Geometry:
+def choose_shape(found_rows: FoundRows, heads: CheckedHeads, shape: ShapeChoice) -> Geometry:
     """Return how pictures get their stored size. Raise InputError if they have several, and none was chosen."""
-    if found.source.gives_volumes or NATIVE in (shape.size, shape.fit):
+    if found_rows.source.gives_volumes or NATIVE in (shape.size, shape.fit):
         return Geometry(None, NATIVE, shape.interpolation)
-    size = shape.size if isinstance(shape.size, tuple) else _common_size(found, heads)
-    _check_tiles(found, heads.sizes[heads.good], shape, size)
+    size = shape.size if isinstance(shape.size, tuple) else _common_size(found_rows, heads)
+    _check_tiles(found_rows, heads.sizes[heads.good], shape, size)
     return Geometry(size, shape.fit or "stretch", shape.interpolation, shape.overlap, shape.edge)
 
 
-def _check_tiles(found: FoundRows, sizes: NDArray[np.uint32], shape: ShapeChoice, size: Size) -> None:
+def _check_tiles(found_rows: FoundRows, sizes: NDArray[np.uint32], shape: ShapeChoice, size: Size) -> None:
     """Refuse to resize or cut the tiles of a pack: their keys name their positions in the pictures."""
     changes = shape.fit == TILE or bool((sizes != size).any())
-    if found.packed and changes and any(picture_of(ref.key) != ref.key for ref in found.refs):
+    if found_rows.packed and changes and any(picture_of(ref.key) != ref.key for ref in found_rows.refs):
         raise UsageError(
             "the rows of this pack are tiles, whose keys name their positions in the pictures; "
             "they keep their size: leave out --size and --fit, or build from the files"
         )
 
 
-def _common_size(found: FoundRows, heads: CheckedHeads) -> Size:
+def _common_size(found_rows: FoundRows, heads: CheckedHeads) -> Size:
     """Return the size of all pictures. If they differ, the user must choose one."""
     counts = count_sizes(heads.sizes)
     if not counts:
-        problems = [problem_of(found.refs[index], reason) for index, reason in heads.bad.items()]
+        problems = [problem_of(found_rows.refs[index], reason) for index, reason in heads.bad.items()]
         raise InputError("every pair is bad; fix the files", problems)
     if len(counts) > 1:
         raise InputError(

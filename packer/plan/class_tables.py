@@ -26,10 +26,10 @@ def table_or_values(classes: Classes) -> str | ClassTable | None:
 
 
 def parts_table(options: MultilabelField, label: ClassTable | None) -> ClassTable:
-    """Return the classes of overlapping objects: their own, or those of the label without the background."""
+    """Return the classes of overlapping objects: their own, or the classes of the label without the background."""
     if options.classes is not None or label is None:
         return table_of(options)
-    classes = tuple(each for each in label.classes if each.name.casefold() not in BACKGROUNDS)
+    classes = tuple(seg_class for seg_class in label.classes if seg_class.name.casefold() not in BACKGROUNDS)
     if not classes:
         raise UsageError(f"--field {options.name}: the label has no class of objects")
     return ClassTable(classes)

@@ -24,14 +24,14 @@ def count_labels(rows: RowSearch, label: ClassesField, out: Path, pool: Pool) ->
     The pairs are found without splits for it. Problems of the pairs are reported when they are found again.
     """
     rules = rows.pairing
-    if not rules.has_label or rows.given is not None or rows.annotations is not None:
+    if not rules.has_label or rows.source is not None or rows.annotations is not None:
         return NOT_COUNTED
     undrawn = replace(rows, pairing=replace(rules, split=None, split_by=None, split_exact=False), only=())
-    found = find_rows(undrawn, out)
-    if found.source.is_painted or any(ref.split != ALL for ref in found.refs):
+    found_rows = find_rows(undrawn, out)
+    if found_rows.source.is_painted or any(ref.split != ALL for ref in found_rows.refs):
         return NOT_COUNTED
-    paths = [ref.parts[LABEL_NUMBER] for ref in found.refs]
-    sampler = LabelSampler(found.source, pool, found.files.max_pixels)
+    paths = [ref.parts[LABEL_NUMBER] for ref in found_rows.refs]
+    sampler = LabelSampler(found_rows.source, pool, found_rows.files.max_pixels)
     divisor = label.divisor if label.codec == INSTANCE else 1
     pixels = sampler.pixels([RowRef("", "", ("", path)) for path in paths], divisor)
     return dict(zip(paths, pixels, strict=True))

@@ -51,7 +51,7 @@ class Expected:
     @classmethod
     def of(cls, plan: Plan) -> Expected:
         """Return what a plan in memory expects."""
-        before = plan.current.classes if plan.current is not None else plan.found.classes
-        numbers, missing = (len(plan.specs), plan.pairs, plan.pieces), tuple(map(str, plan.found.missing))
+        before = plan.current.classes if plan.current is not None else plan.found_rows.classes
+        numbers, missing = (len(plan.specs), plan.pairs, plan.pieces), tuple(map(str, plan.found_rows.missing))
         spec = plan.specs.__getitem__
         return cls(plan.request.judgement, plan.recipe, *numbers, missing, plan.sizes, before, spec)

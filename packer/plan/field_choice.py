@@ -81,14 +81,14 @@ def _with_table(general: First, table: FieldOptions | None) -> First:
     if not isinstance(table, type(general)):
         raise UsageError(f"--field {table.name}: is always of the kind {general.kind}; give the field another name")
     changes: dict[str, Any] = {}
-    for each in fields(table):
-        value, before = getattr(table, each.name), getattr(general, each.name)
-        if each.name == "name" or value == each.default or str(value) == str(before):
+    for setting in fields(table):
+        value, before = getattr(table, setting.name), getattr(general, setting.name)
+        if setting.name == "name" or value == setting.default or str(value) == str(before):
             continue
-        if before != each.default:
-            option = option_of(f"fields.{table.name}.{each.name}").name
+        if before != setting.default:
+            option = option_of(f"fields.{table.name}.{setting.name}").name
             raise UsageError(
-                f"--field {table.name}: has another {each.name} than --{option} {before}; give one of them"
+                f"--field {table.name}: has another {setting.name} than --{option} {before}; give one of them"
             )
-        changes[each.name] = value
+        changes[setting.name] = value
     return replace(general, **changes)

@@ -28,16 +28,16 @@ NO_SLIDES = f"only slides have levels, and none of these pictures is one: {', '.
 def find_rows(rows: RowSearch, out: Path, pixels: Mapping[str, ClassPixels] = NOT_COUNTED) -> FoundRows:
     """Find all rows for a build into `out`. Raise InputError if there are none.
 
-    `pixels` are those of each label by class, which --split-exact needs.
+    `pixels` are the pixels of each label by class, which --split-exact needs.
     """
     if rows.key is not None:
         raise UsageError(f"--key {rows.key}: names the keys in a container; other rows have their own keys")
-    if rows.given is not None:
+    if rows.source is not None:
         if rows.files.slide_level:
             raise UsageError(f"--slide-level {rows.files.slide_level}: {NO_SLIDES}")
         from packer.plan.list_rows import list_rows  # a build of files does not need it
 
-        return list_rows(rows, rows.given, out)
+        return list_rows(rows, rows.source, out)
     assert rows.raw is not None, "without a source there is a folder"
     if rows.volumes and rows.objects is not None:
         raise UsageError("--volumes: objects of a store are read as pictures; copy them into a folder first")
@@ -60,8 +60,8 @@ def _files(rows: RowSearch, raw: Path, out: Path) -> Joined | RawFiles:
 
 def _joined(rows: RowSearch, folder: FolderSource, joined: Joined, out: Path) -> FoundRows | None:
     """Return the pairs of very many files; None if a problem needs words."""
-    found = sort_joined(folder.raw, joined, out, lambda lines: RefTable.of(taken(rows.only, starmap(RowRef, lines))))
-    return None if found is None else _found(rows, folder, found[0], found[1])
+    pairs = sort_joined(folder.raw, joined, out, lambda lines: RefTable.of(taken(rows.only, starmap(RowRef, lines))))
+    return None if pairs is None else _found(rows, folder, pairs[0], pairs[1])
 
 
 def _paired(
@@ -81,7 +81,7 @@ def _found(
 ) -> FoundRows:
     """Return pairs as rows. The source does not have the pairs: the table has them."""
     label = (pairing.label_template,) if rows.pairing.has_label else ()
-    templates = (pairing.image_template, *label, *(each.template for each in rows.pairing.further))
+    templates = (pairing.image_template, *label, *(field.template for field in rows.pairing.further))
     source = replace(folder, templates=templates, slides=_has_slides(rows, refs))
     problems = () if refusal is None else (refusal,)
     return FoundRows(
@@ -120,17 +120,17 @@ def _annotated(rows: RowSearch, folder: FolderSource, files: RawFiles, out: Path
     if rows.annotations is None or "{key}" in rows.annotations:
         from packer.sources.annotated.annotated_rows import annotated_rows
 
-        found = annotated_rows(rows.annotations, folder, files, rows.pairing, out, rows.only)
+        annotated = annotated_rows(rows.annotations, folder, files, rows.pairing, out, rows.only)
     else:
         from packer.sources.annotated.indexed_rows import indexed_rows
 
-        found = indexed_rows(rows.annotations, folder, files, rows.pairing, out, rows.only)
-    if found is None:
+        annotated = indexed_rows(rows.annotations, folder, files, rows.pairing, out, rows.only)
+    if annotated is None:
         return None
-    refs, pairing = RefTable.of(taken(rows.only, found.refs)), found.pairing
+    refs, pairing = RefTable.of(taken(rows.only, annotated.refs)), annotated.pairing
     if _has_slides(rows, refs):
         raise UsageError("labels are not painted on slides; give the label pictures: --label TEMPLATE")
-    return replace(_found(rows, folder, pairing, refs, found.refusal), source=found.source)
+    return replace(_found(rows, folder, pairing, refs, annotated.refusal), source=annotated.source)
 
 
 def _may_be_annotated(rows: RowSearch, folders: Folders) -> bool:

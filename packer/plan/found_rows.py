@@ -33,8 +33,8 @@ class FoundRows:
     """The classes of a source that has labels of class indices, or whose labels are painted."""
     packed: tuple[Field, ...] = ()
     """The fields of a source whose rows were packed before."""
-    class_names: tuple[str, ...] = ()
-    """The names of the numbers in the labels, if the source has them and no table is given."""
+    named: ClassTable | None = None
+    """The classes of the numbers in the labels, if the source names them. A table of the user counts first."""
     problems: tuple[InputError, ...] = ()
     """The errors that stop a build, although rows were found."""
 

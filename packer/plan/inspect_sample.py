@@ -39,7 +39,7 @@ class InspectedSample:
 
 
 def inspect_sample(
-    found: FoundRows,
+    found_rows: FoundRows,
     planned: PlannedFields,
     choice: FieldChoice,
     heads: CheckedHeads,
@@ -47,18 +47,18 @@ def inspect_sample(
     trusted: NDArray[np.bool_],
     pool: Pool,
 ) -> InspectedSample:
-    """Decode a sample of the rows that are not `trusted`, as the recipe says, or as far as it is known."""
-    sampler = LabelSampler(found.source, pool, found.files.max_pixels, planned.label)
+    """Decode a sample of the rows that are not `trusted`, as the recipe says, or as its known part says."""
+    sampler = LabelSampler(found_rows.source, pool, found_rows.files.max_pixels, planned.label)
     problems = Problems()
     if planned.lacks_table:
         from packer.plan.no_classes import no_classes
 
-        problems.add(no_classes(sampler, found.raw, [ref for ref in found.refs if ref.parts[planned.label]]))
+        problems.add(no_classes(sampler, found_rows.raw, [ref for ref in found_rows.refs if ref.parts[planned.label]]))
     new = np.flatnonzero(~trusted & heads.good & _fits(recipe, heads))
     indices = new[spread_indices(len(new), SAMPLE_SIZE)].tolist()
     has_further = any(field.name not in (IMAGE, LABEL) for field in planned.fields)
     counts = sampler.inspect(
-        [found.refs[index] for index in indices],
+        [found_rows.refs[index] for index in indices],
         SAMPLE_SIZE,
         planned.classes,
         read_rules(planned.fields),
@@ -66,7 +66,7 @@ def inspect_sample(
         recipe=recipe if has_further else None,
     )
     sample = dict(zip(indices, counts.values(), strict=True))
-    problems.attempt(_check_palettes, found.refs, sample, planned, choice)
+    problems.attempt(_check_palettes, found_rows.refs, sample, planned, choice)
     bad = {index: label.bad for index, label in sample.items() if label.bad is not None}
     return InspectedSample(bad, len(sample), tuple(problems.errors))
 

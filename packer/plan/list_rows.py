@@ -21,7 +21,7 @@ from readers.contract.manifest import ALL, NAME
 
 
 def list_rows(rows: RowSearch, source: Source, out: Path) -> FoundRows:
-    """List the rows of a source. Samples without a field are a problem, or left out."""
+    """List the rows of a source. Samples without a field are refused or left out."""
     source = _with_fields(source, rows.pairing)
     listing = source.list_rows(ListingRules(out, rows.files.max_pixels, rows.pairing.keeps))
     _check_pairing(rows.pairing, listing)
@@ -85,10 +85,12 @@ def _good_rows(refs: Iterable[RowRef], listing: Listing) -> RefTable:
     for before, ref in pairwise(table):
         if before[:2] == ref[:2]:
             problems.append(Problem("has more than one row", "", (f"{ref.split}/{ref.key}",), "key"))
-    problems = [*listing.problems, *problems, *(() if table else listing.missing or ())]
+    problems = [*listing.problems, *problems]
+    if not table:
+        problems += listing.missing or ()
     if problems or not table:
-        found = "rows that cannot be packed" if problems else f"no rows{listing.contents()}"
-        raise InputError(f"the source has {found}", problems)
+        content = "rows that cannot be packed" if problems else f"no rows{listing.contents()}"
+        raise InputError(f"the source has {content}", problems)
     return table
 
 

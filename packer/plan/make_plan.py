@@ -1,4 +1,4 @@
-"""Make the plan of a build: a chain of steps, each of which takes values and returns one with its problems."""
+"""Make the plan of a build: a chain of steps. Each takes values and returns one with its problems."""
 
 from __future__ import annotations
 
@@ -58,33 +58,33 @@ def _plan(request: Request, distrusted: frozenset[str], pool: Pool) -> Plan:
     out, judgement, timer = request.store.out, request.judgement, Timer()
     stamps = [shard for shard in load_stamps(out) if shard.stem not in distrusted]
     with timer.step("find"):
-        found = _found_rows(request, pool)
-    fields = plan_fields(found, request.fields)
-    problems = Problems(*found.problems, *fields.problems)
-    previous = PreviousBuild(out, found.source, found.refs, stamps, judgement.trust)
+        found_rows = _found_rows(request, pool)
+    fields = plan_fields(found_rows, request.fields)
+    problems = Problems(*found_rows.problems, *fields.problems)
+    previous = PreviousBuild(out, found_rows.source, found_rows.refs, stamps, judgement.trust)
     with timer.step("check"):
-        heads = check_heads(found, fields.fields, previous)
-    geometry, recipe = problems.attempt(choose_shape, found, heads, request.shape), None
+        heads = check_heads(found_rows, fields.fields, previous)
+    geometry, recipe = problems.attempt(choose_shape, found_rows, heads, request.shape), None
     if geometry is not None and fields.are_known:
-        recipe = problems.attempt(_recipe, found, fields.fields, geometry, request.store)
+        recipe = problems.attempt(_recipe, found_rows, fields.fields, geometry, request.store)
         if recipe is None:
             fields = replace(fields, classes=None)  # too large for every message to a worker
-    unchanged = np.zeros(len(found.refs), np.bool_) if recipe is None else previous.unchanged(recipe.fingerprint())
+    unchanged = np.zeros(len(found_rows.refs), np.bool_) if recipe is None else previous.unchanged(recipe.fingerprint())
     with timer.step("audit"):
         trusted = unchanged if judgement.trust == MTIME else np.zeros_like(unchanged)
-        sample = inspect_sample(found, fields, request.fields, heads, recipe, trusted, pool)
+        sample = inspect_sample(found_rows, fields, request.fields, heads, recipe, trusted, pool)
     problems.add(*sample.problems)
     bad = {**heads.bad, **sample.bad}
     pairs_are_known = geometry is not None or bool(heads.good.any())
-    problems.check(too_many(found.refs, bad, judgement.limits, BEFORE) if pairs_are_known else None)
+    problems.check(too_many(found_rows.refs, bad, judgement.limits, BEFORE) if pairs_are_known else None)
     assert recipe is not None, "without a recipe the build is refused"
     with timer.step("compare"):
-        specs = tuple(_specs(found, heads, recipe))
+        specs = tuple(_specs(found_rows, heads, recipe))
         reused = _reused(request, previous, specs, recipe)
     return Plan(
         request=request,
         recipe=recipe,
-        found=found,
+        found_rows=found_rows,
         specs=specs,
         reused=reused,
         unchanged=unchanged,
@@ -104,25 +104,27 @@ def _found_rows(request: Request, pool: Pool) -> FoundRows:
         from packer.plan.count_labels import count_labels
 
         pixels = count_labels(rows, fields.label, out, pool)
-    found = find_rows(rows, out, pixels)
-    if not (found.source.sizes_are_known and found.source.types_are_known):
+    found_rows = find_rows(rows, out, pixels)
+    if not (found_rows.source.sizes_are_known and found_rows.source.types_are_known):
         from packer.plan.measure_rows import measure_rows
 
-        found = measure_rows(found, fields, request.shape, pool)
-    if found.source.is_painted:
+        found_rows = measure_rows(found_rows, fields, request.shape, pool)
+    if found_rows.source.is_painted:
         from packer.plan.painted_classes import choose_classes
 
-        found = choose_classes(found, fields)
-    return found
+        found_rows = choose_classes(found_rows, fields)
+    return found_rows
 
 
-def _recipe(found: FoundRows, fields: Sequence[PlannedField], geometry: Geometry, store: StoreChoice) -> Recipe:
+def _recipe(found_rows: FoundRows, fields: Sequence[PlannedField], geometry: Geometry, store: StoreChoice) -> Recipe:
     """Return the recipe. Raise InputError if the manifest of the pack would be too large."""
-    sides = VOLUME if found.source.gives_volumes else geometry.size
-    rules = tuple(field.rule(sides, template) for field, template in zip(fields, found.source.templates, strict=True))
-    tools = tools_of(found.source, geometry, rules, writer(store.format).tool())
+    sides = VOLUME if found_rows.source.gives_volumes else geometry.size
+    rules = tuple(
+        field.rule(sides, template) for field, template in zip(fields, found_rows.source.templates, strict=True)
+    )
+    tools = tools_of(found_rows.source, geometry, rules, writer(store.format).tool())
     recipe = Recipe(store.format, geometry, rules, store.shard_bytes, tools)
-    check_manifest_size(recipe, found.refs.splits)
+    check_manifest_size(recipe, found_rows.refs.splits)
     return recipe
 
 
@@ -137,10 +139,10 @@ def _reused(request: Request, previous: PreviousBuild, specs: Sequence[ShardSpec
     return reused
 
 
-def _specs(found: FoundRows, heads: CheckedHeads, recipe: Recipe) -> Iterator[ShardSpec]:
+def _specs(found_rows: FoundRows, heads: CheckedHeads, recipe: Recipe) -> Iterator[ShardSpec]:
     """Cut the rows of each part of each split into shards."""
     start = 0
-    for split, count in found.refs.splits.items():
-        for pieces in parts_of(found.refs, heads.sizes, range(start, start + count), recipe.geometry):
+    for split, count in found_rows.refs.splits.items():
+        for pieces in parts_of(found_rows.refs, heads.sizes, range(start, start + count), recipe.geometry):
             yield from (ShardSpec(split, shard, recipe) for shard in cut(pieces, recipe))
         start += count

@@ -20,13 +20,13 @@ from packer.workers.pool import Pool
 from readers.contract.tiles import Size
 
 
-def measure_rows(found: FoundRows, fields: FieldChoice, shape: ShapeChoice, pool: Pool) -> FoundRows:
-    """Return the rows with the size that they are scaled to, or with that of a sample, which all must then have.
+def measure_rows(found_rows: FoundRows, fields: FieldChoice, shape: ShapeChoice, pool: Pool) -> FoundRows:
+    """Return the rows with the size that they are scaled to, or with the size of a sample, which all must then have.
 
     The sample is one of all rows, so that the rows of an earlier build do not decide. It also shows the types of fields
-    that are stored as they are.
+    that are stored unchanged.
     """
-    rows = found.source
+    rows = found_rows.source
     if not rows.sizes_are_known:
         for fit in (NATIVE, TILE):
             if fit in (shape.fit, shape.size):
@@ -35,20 +35,20 @@ def measure_rows(found: FoundRows, fields: FieldChoice, shape: ShapeChoice, pool
                 )
         if isinstance(shape.size, tuple):
             rows = rows.of_size(shape.size, scales=True)
-    if rows.sizes_are_known and (rows.types_are_known or not _needs_types(found, fields)):
-        return replace(found, source=rows)
-    refs = [found.refs[index] for index in spread_indices(len(found.refs), SAMPLE_SIZE)]
-    sample = LabelSampler(found.source, pool, found.files.max_pixels).heads(refs)
+    if rows.sizes_are_known and (rows.types_are_known or not _needs_types(found_rows, fields)):
+        return replace(found_rows, source=rows)
+    refs = [found_rows.refs[index] for index in spread_indices(len(found_rows.refs), SAMPLE_SIZE)]
+    sample = LabelSampler(found_rows.source, pool, found_rows.files.max_pixels).heads(refs)
     if not rows.types_are_known:
         rows = rows.like(refs, [counts.heads for counts in sample])
     if not rows.sizes_are_known:
         rows = rows.of_size(_common_size(refs, sample), scales=False)
-    return replace(found, source=rows)
+    return replace(found_rows, source=rows)
 
 
-def _needs_types(found: FoundRows, fields: FieldChoice) -> bool:
-    """Return whether a field is stored as it is."""
-    return any(planned(field, None, found.files).needs_header for field in fields.all)
+def _needs_types(found_rows: FoundRows, fields: FieldChoice) -> bool:
+    """Return whether a field is stored unchanged."""
+    return any(planned(field, None, found_rows.files).needs_header for field in fields.all)
 
 
 def _common_size(refs: Sequence[RowRef], sample: Sequence[LabelCounts]) -> Size:

@@ -19,21 +19,21 @@ MOST_VALUES_SHOWN = 30
 def no_classes(sampler: LabelSampler, raw: Path | None, refs: Sequence[RowRef]) -> InputError:
     """Return an error that shows the values in the labels and proposes a --classes option."""
     sample = sampler.inspect(refs, SAMPLE_SIZE)
-    found = Counter[int]()
+    value_counts = Counter[int]()
     for label in sample.values():
-        found.update(label.values)
+        value_counts.update(label.values)
     summary = f"{raw}: no class table; put {TABLE_NAMES[0]} (name,r,g,b) there, or name one with --classes FILE"
     if raw is None:
         summary = (
             "no class table; name the classes in the order of their numbers: --classes FILE, with a name in each line, "
             'or classes=["cell", "wall"] in Python'
         )
-    if not found:
+    if not value_counts:
         return InputError(f"{summary}; packer probe shows what the labels hold")
     sizes = [label.size for label in sample.values() if label.size is not None]
-    presets = likely_presets(found, [str(raw), *(refs[index].parts[sampler.label] for index in sample)], sizes)
-    advice = advice_on(found, presets, has_palette=any(label.palette for label in sample.values()))
-    values = ", ".join(first_of(sorted(found), MOST_VALUES_SHOWN))
+    presets = likely_presets(value_counts, [str(raw), *(refs[index].parts[sampler.label] for index in sample)], sizes)
+    advice = advice_on(value_counts, presets, has_palette=any(label.palette for label in sample.values()))
+    values = ", ".join(first_of(sorted(value_counts), MOST_VALUES_SHOWN))
     return InputError(
         f"{summary}; {advice} (packer probe shows more)",
         [f"values in a sample of {len(sample)} of {len(refs)} labels: {values}"],

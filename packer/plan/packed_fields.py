@@ -1,4 +1,4 @@
-"""Plan the fields of a build whose rows come from a pack: they stay as they are, but for the form that is asked for."""
+"""Plan the fields of a build whose rows come from a pack: they stay unchanged, except for the requested form."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _SCALED = ((0, 255), (0, 1))
 """The ranges of pictures that --image-dtype converts into each other."""
 
 
-def packed_fields(found: FoundRows, choice: FieldChoice) -> tuple[PlannedField, ...]:
+def packed_fields(found_rows: FoundRows, choice: FieldChoice) -> tuple[PlannedField, ...]:
     """Return the fields of a pack as this build stores them. --labels and --image-dtype are for label and image."""
-    return tuple(_planned(_stored(field, choice), found.files) for field in found.packed)
+    return tuple(_planned(_stored(field, choice), found_rows.files) for field in found_rows.packed)
 
 
 def _planned(field: Field, files: FileRules) -> PlannedField:

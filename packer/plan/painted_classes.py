@@ -25,21 +25,21 @@ Objects = Mapping[str, tuple[int, str]]
 """The number of objects of each category, and a file that has some."""
 
 
-def choose_classes(found: FoundRows, choice: FieldChoice) -> FoundRows:
-    """Return the rows with the classes and the rules of painting. Categories that are in no class are a problem."""
-    assert isinstance(found.source, AnnotatedSource), "painted fields are those of annotations"
+def choose_classes(found_rows: FoundRows, choice: FieldChoice) -> FoundRows:
+    """Return the rows with the classes and the rules of painting. Categories that are in no class are refused."""
+    assert isinstance(found_rows.source, AnnotatedSource), "only annotations have painted fields"
     if choice.label.codec not in (AUTO, INDEX):
         raise UsageError(f"--label-codec {choice.label.codec}: reads label pictures; annotations are painted")
-    painted = [(number, each) for number, each in enumerate(choice.all) if number and not each.files]
-    source = replace(found.source, painted=tuple(PaintedField(number, each.kind) for number, each in painted))
-    objects, sizes, outlines, lost = source.count(found.refs)
+    painted = [(number, field) for number, field in enumerate(choice.all) if number and not field.files]
+    source = replace(found_rows.source, painted=tuple(PaintedField(number, field.kind) for number, field in painted))
+    objects, sizes, outlines, lost = source.count(found_rows.refs)
     every = _numbered(
-        load_class_table(found.raw, table_or_values(choice.label.classes)) or _table(source.names, objects)
+        load_class_table(found_rows.raw, table_or_values(choice.label.classes)) or _table(source.names, objects)
     )
     dropped = {name for name in choice.ignore if name in objects and name not in every.names}
     classes = with_ignored(every, [text for text in choice.ignore if text not in dropped])
-    fields = tuple(PaintedField(number, each.kind, _planes(each, classes)) for number, each in painted)
-    elsewhere = frozenset(name for each in fields for name in each.planes) - set(every.names)
+    fields = tuple(PaintedField(number, field.kind, _planes(field, classes)) for number, field in painted)
+    elsewhere = frozenset(name for field in fields for name in field.planes) - set(every.names)
     numbers = _numbers(every, classes, dropped)
     unknown = {name: objects[name] for name in sorted(objects) if name not in numbers and name not in elsewhere}
     refusal = None
@@ -51,12 +51,12 @@ def choose_classes(found: FoundRows, choice: FieldChoice) -> FoundRows:
         refusal = nothing_painted({f"objects {reason}": count for reason, count in lost.items()}, OUTLINES)
     rules = choice.paint, choice.crowd, elsewhere
     brush = Brush(numbers, _uncovered(every), every.ignore_index, *rules)
-    has_label = any(each.name == LABEL for _, each in painted)
+    has_label = any(field.name == LABEL for _, field in painted)
     return replace(
-        found,
+        found_rows,
         source=replace(source, brush=brush, painted=fields, sizes=sizes),
         classes=classes if has_label else None,
-        problems=found.problems if refusal is None else (*found.problems, refusal),
+        problems=found_rows.problems if refusal is None else (*found_rows.problems, refusal),
     )
 
 
@@ -74,7 +74,7 @@ def _planes(options: FieldOptions, classes: ClassTable) -> tuple[str, ...]:
 
 
 def _table(names: Iterable[str], objects: Objects) -> ClassTable:
-    """Return the classes of all categories: the background, those of the list of the format, others by name."""
+    """Return the classes of all categories: the background, the format's own list, others by name."""
     categories = list(dict.fromkeys((*names, *sorted(objects))))
     categories = [name for name in categories if name != NEVER]
     background = next((name for name in categories if name.casefold() in BACKGROUNDS), BACKGROUNDS[0])
@@ -83,13 +83,13 @@ def _table(names: Iterable[str], objects: Objects) -> ClassTable:
 
 def _numbered(table: ClassTable) -> ClassTable:
     """Return the classes with their place in the table as their value, and the number of what is ignored."""
-    classes = (SegClass(each.name, each.colour, (number,)) for number, each in enumerate(table.classes))
+    classes = (SegClass(seg_class.name, seg_class.colour, (number,)) for number, seg_class in enumerate(table.classes))
     return ClassTable(tuple(classes), (table.ignore_index,))
 
 
 def _uncovered(every: ClassTable) -> int:
     """Return the number of pixels that no object covers: ignored, if no class is the background."""
-    backgrounds = (each.values[0] for each in every.classes if each.name.casefold() in BACKGROUNDS)
+    backgrounds = (seg_class.values[0] for seg_class in every.classes if seg_class.name.casefold() in BACKGROUNDS)
     return next(backgrounds, every.ignore_index)
 
 
@@ -98,7 +98,7 @@ def _numbers(every: ClassTable, classes: ClassTable, dropped: Iterable[str]) -> 
     return {
         **dict.fromkeys(BACKGROUNDS, _uncovered(every)),
         **dict.fromkeys((*every.names, *dropped, NEVER), every.ignore_index),
-        **{each.name: each.values[0] for each in classes.classes},
+        **{seg_class.name: seg_class.values[0] for seg_class in classes.classes},
     }
 
 

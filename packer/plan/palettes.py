@@ -44,7 +44,10 @@ class Palettes:
     @property
     def doubts(self) -> list[str]:
         """Return the messages that speak against the index as the class."""
-        return [*self.moving.values(), *(self.recoloured.values() if self.numbered_per_file else ())]
+        doubts = list(self.moving.values())
+        if self.numbered_per_file:
+            doubts += self.recoloured.values()
+        return doubts
 
     def _differs(self, index: int, code: int, before: int, where: str, path: str) -> None:
         message = f"index {index} is {colour_name(before)} in {where}, and {colour_name(code)} in {path}"

@@ -37,7 +37,7 @@ class Plan:
 
     request: Request
     recipe: Recipe
-    found: FoundRows
+    found_rows: FoundRows
     specs: tuple[ShardSpec, ...]
     reused: AllReceipts
     """The facts of the shards that exist already, by the index of their spec."""
@@ -61,7 +61,7 @@ class Plan:
 
     @property
     def pairs(self) -> int:
-        return len(self.found.refs)
+        return len(self.found_rows.refs)
 
     @property
     def cuts_tiles(self) -> bool:
@@ -91,12 +91,12 @@ class Plan:
     @property
     def refusal(self) -> PackError | None:
         """The error with which a build would stop, if too many pairs are known to be bad."""
-        return too_many(self.found.refs, self.bad, self.request.judgement.limits, BEFORE)
+        return too_many(self.found_rows.refs, self.bad, self.request.judgement.limits, BEFORE)
 
     @property
     def bad_pairs(self) -> list[tuple[RowRef, str]]:
         """The pairs that are known to be bad, and why."""
-        return [(self.found.refs[index], reason) for index, reason in self.bad.items()]
+        return [(self.found_rows.refs[index], reason) for index, reason in self.bad.items()]
 
     @property
     def sampled_bad(self) -> int:
@@ -105,11 +105,11 @@ class Plan:
 
     @cached_property
     def rows(self) -> int:
-        """The number of pieces without those of pairs that are known to be bad."""
+        """The number of pieces without the pairs that are known to be bad."""
         return sum(map(self._good, self.specs))
 
     def _good(self, spec: ShardSpec) -> int:
-        """Return the number of pieces of a shard without those of pairs that are known to be bad."""
+        """Return the number of pieces of a shard without the pairs that are known to be bad."""
         bad = self._bad_keys
         return len(spec.pieces) - sum((spec.split, piece.ref.key) in bad for piece in spec.pieces if bad)
 
@@ -137,11 +137,11 @@ class Plan:
         """Rows that are packed now in several encodings, to know their sizes; None if there are no rows."""
         if not self.rows:
             return None
-        return take_sample(self.specs, self.found.source, self.request, self._ways, self._raw_bytes, self.rows)
+        return take_sample(self.specs, self.found_rows.source, self.request, self._ways, self._raw_bytes, self.rows)
 
     @property
     def stored_bytes(self) -> int | None:
-        """The bytes of the rows as they are stored, by a sample if they are encoded; None if none can be packed."""
+        """The stored bytes of the rows, by a sample if they are encoded; None if none can be packed."""
         if not any(field.is_encoded for field in self.recipe.fields) or self.size_sample is None:
             return self.bytes
         size = self.size_sample.size(self.asked)
@@ -191,12 +191,13 @@ class Plan:
     @property
     def _raw_bytes(self) -> dict[str, int]:
         """The raw bytes of each field."""
-        found = dict.fromkeys((field.name for field in self.recipe.fields), 0)
+        raw_bytes = dict.fromkeys((field.name for field in self.recipe.fields), 0)
         for spec in self.specs:
             size = self._bytes_of(spec, self.recipe)
             pixel = sum(field.pixel_bytes for field in spec.fields)
-            found |= {field.name: found[field.name] + size * field.pixel_bytes // pixel for field in spec.fields}
-        return found
+            for field in spec.fields:
+                raw_bytes[field.name] += size * field.pixel_bytes // pixel
+        return raw_bytes
 
     def _bytes(self, recipe: Recipe) -> int:
         return sum(self._bytes_of(spec, recipe) for spec in self.specs)

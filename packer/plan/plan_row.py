@@ -68,12 +68,12 @@ class PlannedRow:
 
     @property
     def other_decoders(self) -> str:
-        """The decoders of the build, if those of this machine are others."""
+        """The decoders of the build, if this machine has others."""
         before = self.spec.recipe.tools[0] if self.spec.recipe.tools else ""
         return "" if before == decoder_identity() else before
 
     def in_own_size(self, size: Size) -> PlannedRow:
-        """Return the row as it is before the geometry and the encoding. Classes are stored as an index."""
+        """Return the row before the geometry and the encoding. Classes are stored as an index."""
         rules = []
         for rule in self.spec.recipe.rules:
             small = rule.of_form(INDEX) if rule.field.kind == CLASSES else rule
@@ -94,7 +94,7 @@ class RowPlanner:
         """Plan a row. Raises InputError if its files must not or cannot be read."""
         recipe, source = _recipe(recipe_facts), self._source
         if row.recipe != recipe.fingerprint() or len(row.parts) != len(recipe.fields):
-            raise InputError("the row was packed by another recipe than that of this generation")
+            raise InputError("the row was packed by another recipe than this generation has")
         if row.source != source.kind:
             raise InputError(f"the row came from a source of the kind {row.source!r}, and the last build names another")
         source.check_parts(row.parts)

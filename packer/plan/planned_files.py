@@ -76,17 +76,19 @@ class PlannedFiles:
         return self.expected.recipe.fingerprint()
 
 
-def stems_of(folder: PlanFolder, numbers: Iterable[int], found: Mapping[int, Sequence[Ticket]]) -> set[str]:
+def stems_of(folder: PlanFolder, numbers: Iterable[int], shard_tickets: Mapping[int, Sequence[Ticket]]) -> set[str]:
     """Return the stems of these shards of a plan that may exist: by their tickets, or since before the plan."""
     stems = set[str]()
     for number in numbers:
         old = folder.fingerprint(number)
-        known = [ticket.fingerprint for ticket in found.get(number, ())] or ([] if old is None else [old])
-        stems.update(shard_stem(folder.split(number), fingerprint) for fingerprint in known)
+        fingerprints = [ticket.fingerprint for ticket in shard_tickets.get(number, ())]
+        if not fingerprints and old is not None:
+            fingerprints = [old]
+        stems.update(shard_stem(folder.split(number), fingerprint) for fingerprint in fingerprints)
     return stems
 
 
 def receipts_in(folder: PlanFolder, names: Iterable[str]) -> list[str]:
-    """Return the names of the receipts of a plan, of which all objects of a pack have these names."""
+    """Return the names of the receipts of a plan, among the names of all objects of a pack."""
     tickets, _ = tickets_among((name for name in names if name.startswith(f"{folder_of(folder.sha256)}/")), len(folder))
     return receipts_of(stems_of(folder, range(len(folder)), tickets))

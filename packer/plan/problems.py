@@ -40,10 +40,12 @@ class Problems:
             return None
 
     def check(self, rejects: PackError | None) -> None:
-        """Raise the only error as it is, or one error that has all of them. With `rejects` alone nothing is raised."""
+        """Raise the only error, or one error that has all of them. With `rejects` alone nothing is raised."""
         if not self.errors:
             return
-        errors = [*self.errors, *([rejects] if isinstance(rejects, InputError) else [])]
+        errors = list(self.errors)
+        if isinstance(rejects, InputError):
+            errors.append(rejects)
         raise errors[0] if len(errors) == 1 else JoinedError(errors)
 
 
@@ -91,9 +93,9 @@ def problem_of(ref: RowRef, reason: str) -> Problem:
     files = [part for part in ref.parts if part]
     both = " or ".join(files)
     row = (ref.key, "row"), (f"{ref.split}/{ref.key}", "row")
-    known = [*zip(ref.parts, (IMAGE, LABEL), strict=False)][::-1]
+    image_and_label = [*zip(ref.parts, (IMAGE, LABEL), strict=False)][::-1]
     further = [(path, "file") for number in range(2, len(ref.parts)) for path in ref.files(number)]
-    for file, noun in ((both, "pair"), *known, *further, *row):
+    for file, noun in ((both, "pair"), *image_and_label, *further, *row):
         if file and reason.startswith((f"{file}: ", f"{file} ")):
             text = reason[len(file) :].lstrip(": ")
             parts = _CAUSE_AND_HINT.fullmatch(text)

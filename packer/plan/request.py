@@ -1,4 +1,4 @@
-"""`Request`: what a build was asked for, in six values, each of which one step of the plan reads."""
+"""`Request`: what a build was asked for, in six values. Each is read by one step of the plan."""
 
 from __future__ import annotations
 
@@ -117,10 +117,10 @@ class Request:
     """The effective settings that make it, for the pack to keep."""
 
     @classmethod
-    def from_settings(cls, settings: Settings, given: Source | None = None) -> Request:
+    def from_settings(cls, settings: Settings, source: Source | None = None) -> Request:
         """Return the request that these effective settings make. With a source they name no raw folder, or a pack."""
         fields = FieldChoice.of(settings)
-        rows = RowSearch.of(settings, fields, given)
+        rows = RowSearch.of(settings, fields, source)
         if rows.objects is not None:
             classes = rows.objects.copy_of(fields.label.classes)
             fields = replace(fields, label=replace(fields.label, classes=classes))
@@ -140,7 +140,7 @@ class Request:
 
 
 def request_of(raw: Input, out: str | PathLike[str], **options: Any) -> Request:
-    """Return the request of a build from Python: the options are those of the command."""
+    """Return the request of a build from Python: the options are the same as of the command."""
     folder, source = raw_or_source(raw)
     name = "from" if folder is not None and is_from(folder) else "raw"
     settings = effective(from_python({**options, name: folder, "out": fspath(out)}))
@@ -152,13 +152,13 @@ def request_of_rows(settings: Settings, rows: Iterable[int]) -> Request:
     return Request.from_settings(settings, pack_at(Path(str(settings["from"]))).only(rows))
 
 
-def raw_or_source(given: Input) -> tuple[Path | None, Source | None]:
+def raw_or_source(raw: Input) -> tuple[Path | None, Source | None]:
     """Return the raw folder or the source, whichever is given."""
-    if isinstance(given, (str, PathLike)):
-        return Path(given), None
-    if not isinstance(given, Source):
-        raise TypeError(f"expected a folder or a source, such as Rows(keys, load); found {type(given).__name__}")
-    return None, given
+    if isinstance(raw, (str, PathLike)):
+        return Path(raw), None
+    if not isinstance(raw, Source):
+        raise TypeError(f"expected a folder or a source, such as Rows(keys, load); found {type(raw).__name__}")
+    return None, raw
 
 
 def is_from(folder: Path) -> bool:

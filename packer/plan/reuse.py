@@ -77,7 +77,7 @@ class RowsByParts:
 
 
 class PreviousBuild:
-    """The stamps and receipts of a pack, compared with the sorted rows as they are now."""
+    """The stamps and receipts of a pack, compared with the present sorted rows."""
 
     def __init__(
         self, out: Path, source: Source, refs: RefTable, stamps: Sequence[StoredStamps], trust: str = MTIME
@@ -107,22 +107,22 @@ class PreviousBuild:
         sizes, same = np.zeros((len(self._refs), self._sides), np.uint32), np.zeros(len(self._refs), np.bool_)
         newest = np.full(len(self._refs), -1, np.int32)
         for index, shard in enumerate(map(StoredStamps.load, stamps)):
-            numbers, found = self._found(shard)
-            sizes[numbers] = shard.records["size"][found]
-            newest[numbers] = np.where(shard.records["state"][found, 0] == UNKNOWN, -1, index)
+            numbers, present = self._found(shard)
+            sizes[numbers] = shard.records["size"][present]
+            newest[numbers] = np.where(shard.records["state"][present, 0] == UNKNOWN, -1, index)
         self._states.ask(np.flatnonzero(newest >= 0))
         for index, shard in enumerate(map(StoredStamps.load, stamps)):
-            numbers, found = self._found(shard)
+            numbers, present = self._found(shard)
             compared = newest[numbers] == index
-            states = shard.records["state"][found][compared]
+            states = shard.records["state"][present][compared]
             same[numbers[compared]] = (states == self._states.of(numbers[compared])).all(1)
         return same, sizes
 
     def _found(self, shard: ShardStamps) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """Return the numbers that rows of a shard have now, and which of its rows these are."""
         numbers = self._numbers_of(shard)
-        found = numbers >= 0
-        return numbers[found], found
+        present = numbers >= 0
+        return numbers[present], present
 
     def _numbers_of(self, shard: ShardStamps) -> NDArray[np.intp]:
         """Return the number that each row of a shard has now, -1 if no row has its parts.
@@ -134,8 +134,8 @@ class PreviousBuild:
             start = bisect_left(self._refs, (shard.split, shard.text.partition("\0")[0]))
             is_there = self._refs.text(start, min(start + rows, len(self._refs))) == shard.text
             self._numbers[shard.stem] = start if is_there else self._by_parts.numbers(shard.parts)
-        known = self._numbers[shard.stem]
-        return np.arange(known, known + rows) if isinstance(known, int) else known
+        numbers = self._numbers[shard.stem]
+        return np.arange(numbers, numbers + rows) if isinstance(numbers, int) else numbers
 
     @cached_property
     def _by_parts(self) -> RowsByParts:
@@ -163,21 +163,21 @@ class PreviousBuild:
 
     def _is_identical(self, spec: ShardSpec, receipt: Receipt, stamps: ShardStamps, indices: NDArray[np.intp]) -> bool:
         """Return whether the rows of these pieces have the identities in the receipt. If so, renew the stamps."""
-        found: dict[RowRef, list[int]] = {}
+        indices_by_ref: dict[RowRef, list[int]] = {}
         for index in indices.tolist():
-            found.setdefault(spec.pieces[index].ref, []).append(index)
-        refs = list(found)
+            indices_by_ref.setdefault(spec.pieces[index].ref, []).append(index)
+        refs = list(indices_by_ref)
         states = self._source.states(refs)  # before the bytes are read
         for ref, identity in zip(refs, self._source.identities(refs), strict=True):
-            if identity is None or _of_fields(ref, identity) != receipt.sources[found[ref][0]].identities:
+            if identity is None or _of_fields(ref, identity) != receipt.sources[indices_by_ref[ref][0]].identities:
                 return False
         records = stamps.records.copy()
         for ref, state in zip(refs, states, strict=True):
-            records["state"][found[ref]] = state
+            records["state"][indices_by_ref[ref]] = state
         write_stamps(self._out, replace(stamps, records=records))
         return True
 
 
 def _of_fields(ref: RowRef, identity: Sequence[str]) -> tuple[str, ...]:
-    """Return the texts of an identity for the fields that the row has, as they are in a receipt."""
+    """Return the texts of an identity for the fields that the row has, as in a receipt."""
     return tuple(text for text, part in zip(identity, ref.parts, strict=True) if part)

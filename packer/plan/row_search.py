@@ -32,7 +32,7 @@ class RowSearch:
 
     raw: Path | None
     """The folder that holds the files, and perhaps the class table. Another source needs none."""
-    given: Source | None
+    source: Source | None
     """The source, if the rows are not pairs of files."""
     objects: ObjectsSource | None
     """The objects below a URL, if RAW is one."""
@@ -50,31 +50,31 @@ class RowSearch:
     @property
     def gives_volumes(self) -> bool:
         """True if the options ask for volumes, or the source gives them."""
-        return self.volumes or (self.given is not None and self.given.gives_volumes)
+        return self.volumes or (self.source is not None and self.source.gives_volumes)
 
     @classmethod
-    def of(cls, settings: Settings, fields: FieldChoice, given: Source | None = None) -> RowSearch:
+    def of(cls, settings: Settings, fields: FieldChoice, source: Source | None = None) -> RowSearch:
         """Open the source that these settings name, unless one is given."""
         values, rules = values_of(settings, "rows"), FileRules(**values_of(settings, "rows.files"))
         files = {"image": fields.image.files, "label": fields.label.files}
         container, path = None, Path(str(settings.get("from")))
-        if given is None and "from" in settings:
-            given, container = _open_from(path, files["image"])
+        if source is None and "from" in settings:
+            source, container = _open_from(path, files["image"])
         if container is not None:
             names = Names(files.pop("image") or None, files.pop("label") or None, values.pop("key"))
-            given, values["key"] = container.at(path, names), None
+            source, values["key"] = container.at(path, names), None
         axis = values.pop("axis")
-        if given is not None:
-            given = given if axis is None else given.along(axis)
-            given = given.as_volumes() if values["volumes"] else given
+        if source is not None:
+            source = source if axis is None else source.along(axis)
+            source = source.as_volumes() if values["volumes"] else source
         elif axis is not None:
             raise UsageError(NO_AXIS.format(axis))
-        pairing = _pairing(values, {name: template or None for name, template in files.items()}, fields, given)
-        raw = settings.get("from", settings.get("raw")) if given is None else None
+        pairing = _pairing(values, {name: template or None for name, template in files.items()}, fields, source)
+        raw = settings.get("from", settings.get("raw")) if source is None else None
         url = url_of(raw)
         objects = None if url is None else _objects_at(url)
         folder = None if raw is None else Path(str(raw))
-        return cls(folder if objects is None else objects.raw, given, objects, pairing, files=rules, **values)
+        return cls(folder if objects is None else objects.raw, source, objects, pairing, files=rules, **values)
 
 
 def _open_from(path: Path, image: str) -> tuple[Source | None, Container | None]:
@@ -103,7 +103,7 @@ def _objects_at(url: str) -> ObjectsSource:
 
 
 def _pairing(
-    values: dict[str, Any], files: dict[str, str | None], fields: FieldChoice, given: Source | None
+    values: dict[str, Any], files: dict[str, str | None], fields: FieldChoice, source: Source | None
 ) -> PairingRules:
     """Take the rules for pairs out of the values of all options."""
     rules = {name: values.pop(name) for name in PAIRING}
@@ -111,7 +111,7 @@ def _pairing(
     annotations = values["annotations"]
     if annotations is None:
         return PairingRules(**rules)
-    if given is not None or files["label"]:
+    if source is not None or files["label"]:
         other = "--label, which names label pictures" if files["label"] else "rows that are not files"
         raise UsageError(f"--annotations {annotations}: cannot be combined with {other}")
     return PairingRules.of_painted(rules)

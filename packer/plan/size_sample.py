@@ -25,14 +25,14 @@ from readers.contract.fields import JPEG, RAW, ZSTD
 from readers.contract.kinds import PICTURE, VALUES
 
 FEW_ROWS, MOST_ROWS = 256, 1024
-"""The rows of a sample, and those of the larger one that is taken if the first may be wrong by more than ERROR."""
+"""The rows of a sample, and the rows of the larger one that is taken if the first may be wrong by more than ERROR."""
 ERROR = 0.01
 MOST_BYTES = 2 << 30
 """The raw bytes of all rows of a sample."""
 WAYS = (RAW, RAW), (RAW, ZSTD), (JPEG, ZSTD)
 """Encodings of pictures and of labels that are compared."""
 IN_TILES = (RAW, "tiles-zstd"), ("tiles-jpeg", "tiles-zstd")
-"""Further ones of large rows, of which often only a part is read. A part of a raw row needs no tiles."""
+"""Further ones for large rows, because often only a part of such a row is read. A part of a raw row needs no tiles."""
 LARGE = 1 << 20
 """The pixels of a large row."""
 TILE = 256
@@ -65,9 +65,9 @@ def encodings_of(rules: Iterable[FieldRule]) -> Encodings:
 
 
 def ways_to_store(recipe: Recipe, pixels: float) -> list[Sequence[FieldRule]]:
-    """Return the rules of a recipe, then those with other encodings. `pixels` are those of a row on average."""
+    """Return the rules of a recipe, then those with other encodings. `pixels` are the pixels of a row on average."""
     ways: list[Sequence[FieldRule]] = [recipe.rules]
-    for picture, label in (*WAYS, *(IN_TILES if pixels >= LARGE else ())):
+    for picture, label in WAYS + IN_TILES if pixels >= LARGE else WAYS:
         way = [_stored_as(rule, _fitting(rule, picture, label)) for rule in recipe.rules]
         if encodings_of(way) not in map(encodings_of, ways):
             ways.append(way)
@@ -82,7 +82,7 @@ def _fitting(rule: FieldRule, picture: str, label: str) -> str:
 
 
 def _stored_as(rule: FieldRule, encoding: str) -> FieldRule:
-    """Return the rule with an encoding; as it is if it has this one, perhaps with another quality or other tiles."""
+    """Return the rule with an encoding; the same rule if it has it, perhaps with another quality or other tiles."""
     if rule.field.encoding == encoding:
         return rule
     field = replace(rule.field, encoding=encoding, tile=None)
@@ -93,7 +93,7 @@ def _stored_as(rule: FieldRule, encoding: str) -> FieldRule:
 @dataclass(frozen=True)
 class SizeSample:
     """The bytes of some rows of a pack by field and encoding. The stored bytes of a field are in proportion to its raw
-    bytes, of which all are known."""
+    bytes, which are all known."""
 
     rows: tuple[Mapping[tuple[str, str], int], ...]
     """The bytes of each row by field and encoding, also its raw ones. Those that cannot be are 0."""
@@ -108,12 +108,12 @@ class SizeSample:
         """Return the size of the pack with these encodings; None if rows cannot be stored so, or there are none."""
         stored, errors = 0.0, [0.0] * len(self.rows)
         for name, encoding in encodings.items():
-            raw, found = ([row.get((name, form), 0) for row in self.rows] for form in (RAW, encoding))
-            if any(had and not has for had, has in zip(raw, found, strict=True)):
+            raw, encoded = ([row.get((name, form), 0) for row in self.rows] for form in (RAW, encoding))
+            if any(had and not has for had, has in zip(raw, encoded, strict=True)):
                 return None
-            share = sum(found) / sum(raw) if any(raw) else 1.0
+            share = sum(encoded) / sum(raw) if any(raw) else 1.0
             stored += share * self.raw[name]
-            errors = [error + has - share * had for error, had, has in zip(errors, raw, found, strict=True)]
+            errors = [error + has - share * had for error, had, has in zip(errors, raw, encoded, strict=True)]
         if not self.rows:
             return None
         return StoredSize(encodings, round(stored), self._error(errors, stored) if stored else 0)
@@ -150,9 +150,9 @@ def take_sample(
             stack.enter_context(request.rows.objects.named())
         pool = stack.enter_context(request.running.open_pool())
         for part in parts:
-            for spec, found in measure_pieces(list(spread_pieces(specs, part)), others, source, pool):
-                rows += (_by_encoding(spec, others, row) for row in found if row.bad is None)
-                sizes += found
+            for spec, measured in measure_pieces(list(spread_pieces(specs, part)), others, source, pool):
+                rows += (_by_encoding(spec, others, row) for row in measured if row.bad is None)
+                sizes += measured
             sample = SizeSample(tuple(rows), tuple(row.bad for row in sizes if row.bad is not None), raw, total)
             estimates = filter(None, (sample.size(encodings_of(way)) for way in ways))
             if all(size.error <= ERROR for size in estimates):
@@ -162,15 +162,15 @@ def take_sample(
 
 def _by_encoding(spec: ShardSpec, others: Sequence[FieldRule], row: MeasuredRow) -> dict[tuple[str, str], int]:
     asked = encodings_of(spec.recipe.rules)
-    found = {(rule.name, rule.stored_as): size for rule, size in zip(others, row.others, strict=True)}
+    sizes = {(rule.name, rule.stored_as): size for rule, size in zip(others, row.others, strict=True)}
     for field, raw, stored in zip(spec.fields, row.raw, row.fields, strict=True):
-        found |= {(field.name, asked[field.name]): stored, (field.name, RAW): raw}
-    return found
+        sizes |= {(field.name, asked[field.name]): stored, (field.name, RAW): raw}
+    return sizes
 
 
 def scattered(count: int, most: int) -> list[int]:
-    """Return at most so many indices, one of each stretch of equal length: at random, as rows may differ in a rhythm,
-    and the same ones every time."""
+    """Return at most this number of indices, one of each stretch of equal length: at random, as rows may differ in a
+    rhythm, and the same ones every time."""
     if count <= most:
         return list(range(count))
     ends = [number * count // most for number in range(most + 1)]
@@ -179,7 +179,7 @@ def scattered(count: int, most: int) -> list[int]:
 
 
 def spread_pieces(specs: Sequence[ShardSpec], indices: Sequence[int]) -> Iterator[ShardSpec]:
-    """Yield the pieces with these indices among those of all shards, some at a time."""
+    """Yield the pieces with these indices among the pieces of all shards, some at a time."""
     ends = list(accumulate(len(spec.pieces) for spec in specs))
     by_shard = defaultdict[int, list[Piece]](list)
     for index in indices:

@@ -31,9 +31,9 @@ from readers.contract.shard_table import field_bits
 from readers.stores.open_store import url_of
 
 MOST_BYTES = 256 << 20
-"""A file of rows gets no further shard from so many bytes on."""
+"""A file of rows gets no further shard from this number of bytes on."""
 KEPT = {"from", "raw", *BUILD} - {"workers", "engine"}
-"""The settings that a plan keeps: those of the machine that planned do not change its name."""
+"""The settings that a plan keeps: the settings of the machine that planned do not change its name."""
 _ROWS = re.compile(r"rows-[0-9]{5,}\.txt")
 
 
@@ -44,9 +44,9 @@ def write_plan(plan: Plan, folder: Path, advance: Callable[[int], object] = lamb
     """
     if plan.refusal is not None:
         raise plan.refusal
-    source, settings = portable_text(plan.found.source.to_text()), plan.request.settings
+    source, settings = portable_text(plan.found_rows.source.to_text()), plan.request.settings
     kept = {name: settings[name] for name in settings if name in KEPT}
-    given = settings.get("from", settings.get("raw"))
+    raw = settings.get("from", settings.get("raw"))
     with target_errors(folder):
         begun = check_folder(folder)
         make_folder(folder)
@@ -62,17 +62,17 @@ def write_plan(plan: Plan, folder: Path, advance: Callable[[int], object] = lamb
             package=VERSION,
             recipe=plan.recipe,
             source=source,
-            raw=path_of(source) if given is None else url_of(given) or str(Path(str(given)).absolute()),
+            raw=path_of(source) if raw is None else url_of(raw) or str(Path(str(raw)).absolute()),
             settings=to_toml(portable(kept)),
-            splits=plan.found.refs.splits,
+            splits=plan.found_rows.refs.splits,
             shards=writer.shards,
             pieces=writer.pieces,
             rows_files=tuple(writer.rows_files),
             records=writer.digest,
-            layout=plan.found.layout,
-            missing=tuple(map(str, plan.found.missing)),
+            layout=plan.found_rows.layout,
+            missing=tuple(map(str, plan.found_rows.missing)),
             sizes=plan.sizes,
-            own_classes=plan.found.classes is not None and plan.found.classes == plan.recipe.classes,
+            own_classes=plan.found_rows.classes is not None and plan.found_rows.classes == plan.recipe.classes,
         )
     write_atomic(folder / PLAN, facts.to_text())
     return PlanFolder.open(folder)

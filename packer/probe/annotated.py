@@ -32,7 +32,7 @@ from readers.contract.tiles import Size
 MOST_PLANES = 3
 """With more classes than this, one plane per class would be most of the pack; labels=index is smaller."""
 MOST_NAMED = 3
-"""A question names so many files."""
+"""The most files that a question names."""
 MOST_HEADERS = 64
 """The images whose headers are read before the plan."""
 EVERY = "{key}"
@@ -94,7 +94,8 @@ def propose_annotated(request: ProbeRequest) -> AnnotatedProposal | None:
             reason = ": ".join(line.strip() for line in str(error).splitlines()[:2])
             doubts = (*questions, f"a build refuses this proposal: {reason}")
             return AnnotatedProposal("unknown", settings, doubts, {}, {}, (), {}, (), ())
-    if plan.found.refs.splits.keys() == {ALL} and len(plan.found.refs) >= LEAST_TO_SPLIT and not (many and many.splits):
+    refs = plan.found_rows.refs
+    if refs.splits.keys() == {ALL} and len(refs) >= LEAST_TO_SPLIT and not (many and many.splits):
         settings["split"] = "80/10/10"
     return _proposal(settings, questions, doubts_of_images, plan)
 
@@ -148,11 +149,11 @@ def _proposal(
     settings: dict[str, Setting], questions: list[str], doubts_of_images: Sequence[str], plan: Plan
 ) -> AnnotatedProposal:
     doubts = [*questions, *doubts_of_images]
-    if plan.found.missing:
+    if plan.found_rows.missing:
         settings["missing"] = "skip"
         left = 'missing = "skip" leaves them out, "keep" packs pictures without annotations'
-        doubts.append(f"{counted(len(plan.found.missing), 'file')} without a partner: {left}")
-    if plan.rejects and len(plan.rejects) == len(plan.found.refs):
+        doubts.append(f"{counted(len(plan.found_rows.missing), 'file')} without a partner: {left}")
+    if plan.rejects and len(plan.rejects) == len(plan.found_rows.refs):
         doubts.append(f"a build refuses this proposal: every pair is bad, the first because {plan.rejects[0]}")
     elif plan.rejects:
         doubts.append(
@@ -166,12 +167,12 @@ def _proposal(
     classes = plan.recipe.classes.names if plan.recipe.classes else ()
     if len(classes) > MOST_PLANES:
         settings["labels"] = "index"
-    source = plan.found.source
+    source = plan.found_rows.source
     assert isinstance(source, AnnotatedSource), "the settings name annotations"
-    objects = Counter({name: count for name, (count, _) in source.count(plan.found.refs).objects.items()})
-    splits, sizes, missing = dict(plan.found.refs.splits), plan.sizes, plan.found.missing
+    objects = Counter({name: count for name, (count, _) in source.count(plan.found_rows.refs).objects.items()})
+    splits, sizes, missing = dict(plan.found_rows.refs.splits), plan.sizes, plan.found_rows.missing
     most = dict(objects.most_common())
     if questions:
         settings = {DECIDE: questions, **settings}
-    layout = plan.found.layout
+    layout = plan.found_rows.layout
     return AnnotatedProposal(layout, settings, tuple(doubts), splits, most, classes, sizes, missing, plan.rejects)

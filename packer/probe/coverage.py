@@ -23,7 +23,7 @@ def coverage_questions(
 ) -> Iterator[str]:
     """Yield a question if pictures that are in no pair could be pairs, too. Templates of the user are certain.
 
-    With rivals of the pairs there is a question already about files that are in no pair.
+    If the pairs have rivals, a question already names the files that are in no pair.
     """
     if rules.image or rules.pairs or rules.lists:
         return

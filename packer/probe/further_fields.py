@@ -96,7 +96,7 @@ def _described(template: str, path: str, source: FolderSource, taken: Set[str]) 
 
 
 def _text(name: str, kind: str, template: str, is_plain: bool) -> str:
-    """Return a text of --field. A picture that is not of 8 bits, or has many bands, is stored as it is."""
+    """Return a text of --field. A picture that is not of 8 bits, or has many bands, is stored unchanged."""
     if kind == PICTURE and not is_plain:
         return json.dumps({"name": name, "kind": kind, "from": template, "bands": "all"})
     return f"{name}={kind}:{template}"

@@ -181,7 +181,7 @@ def _renumbered(values: list[int]) -> str:
     moved = next(index for index, value in enumerate(values) if index != value)
     return (
         f"classes are renumbered: only the {len(values)} values of the sample are classes, so value {values[moved]} "
-        f"becomes class {moved}; to keep the values as they are, use --classes {max(values) + 1} or a preset"
+        f"becomes class {moved}; to keep the values unchanged, use --classes {max(values) + 1} or a preset"
     )
 
 

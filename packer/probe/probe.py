@@ -36,6 +36,8 @@ from packer.sources.annotated.exports import with_exports
 from packer.sources.files.folder import FolderSource
 from packer.sources.files.objects import ObjectsSource
 from packer.sources.files.slides import check_readable, is_slide
+from packer.sources.volumes.data_set_file import NAME as DATA_SET_FILE
+from packer.sources.volumes.data_set_file import DataSetFile
 from packer.sources.volumes.nifti import NiftiSlices
 from readers.contract.classes import ClassTable
 from readers.contract.fields import LABEL
@@ -77,7 +79,7 @@ class ProbeResult:
 def probe_folder(raw: str | PathLike[str], **options: Unpack[ProbeOptions]) -> ProbeResult:
     """Inspect a raw folder: its layout, its pairs, what a sample of its labels holds, and a configuration for a build.
 
-    The options are those of `packer probe`.
+    The options are the same as of `packer probe`.
     """
     if (url := url_of(raw)) is None:
         return _probe(ProbeRequest.from_options(Path(raw), options))
@@ -108,7 +110,8 @@ def _probe(request: ProbeRequest) -> ProbeResult:
     with open_sampler(source, request.workers, request.task_timeout) as sampler:
         survey = survey_pairs(folder, sampler, request.sample, request.near_duplicates)
         matches = tuple(matching_presets(request.raw, survey.labels, listed))
-        reading, settings = _reading(request, files, survey, matches)
+        own_table = DataSetFile.of(request.raw).classes if pairing.layout == NIFTI else None
+        reading, settings = _reading(request, files, survey, matches, own_table)
         settings, doubts = _propose(rules, pairing, survey, reading, settings)
         named = {"from" if pairing.layout == NIFTI else "raw": request.location}
         trial = try_settings(named, settings, survey.sample, sampler, request.task_timeout)
@@ -176,14 +179,21 @@ def _pairing(request: ProbeRequest, proposals: Sequence[Suggestion]) -> tuple[Pa
 
 
 def _reading(
-    request: ProbeRequest, files: Sequence[str], survey: Survey, matches: Sequence[PresetMatch]
+    request: ProbeRequest,
+    files: Sequence[str],
+    survey: Survey,
+    matches: Sequence[PresetMatch],
+    own_table: ClassTable | None,
 ) -> tuple[LabelReading, Settings]:
-    """Choose the first way to read the labels that fits, and return it with its settings."""
+    """Choose the first way to read the labels that fits, and return it with its settings. `own_table`: the classes
+    that a build takes without --classes."""
     labels = survey.labels
     raw, table_given = request.raw, load_class_table(request.raw, request.classes, request.ignore)
     if table_given is not None:
         source = "--classes" if request.classes is not None else "the class table of the folder"
         return read_by_table(labels, table_given, source), _given_class_settings(request)
+    if own_table is not None:
+        return read_by_table(labels, own_table, DATA_SET_FILE), {}
     exact = [match for match in matches if match.exact and not _is_usual_palette(labels, match)]
     if len(exact) == 1 and exact[0].pairs:
         return _by_preset(labels, exact[0]), {"preset": exact[0].name}

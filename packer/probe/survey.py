@@ -86,7 +86,7 @@ class Survey:
 
 
 def survey_pairs(folder: FolderSource, sampler: LabelSampler, most: int, near: bool) -> Survey:
-    """Read every header, and the pixels of about `most` pairs; of a volume those of its middle slice."""
+    """Read every header, and the pixels of about `most` pairs; of a volume only the pixels of its middle slice."""
     pairs = folder.pairs
     results = list(sampler.source.heads(list(folder.rows())))
     headers = [result for result in results if not isinstance(result, str)]

@@ -34,7 +34,7 @@ class Trial:
 def try_settings(
     raw: Settings, settings: Settings, sample: Sequence[Pair], sampler: LabelSampler, task_timeout: int
 ) -> Trial:
-    """Make the plan of a build with these settings, so that its refusals are those of a build; decode the sample.
+    """Make the plan of a build with these settings, so that it refuses what a build refuses; decode the sample.
 
     `raw` is the setting that names the folder.
     """
@@ -45,7 +45,7 @@ def try_settings(
         except PackError as error:
             return Trial(refusal=_one_line(error))
     recipe = plan.recipe
-    seen = LabelSampler(plan.found.source, sampler.pool, recipe.max_pixels).inspect(
+    seen = LabelSampler(plan.found_rows.source, sampler.pool, recipe.max_pixels).inspect(
         list(refs_of(sample)), len(sample), recipe.classes, recipe.read_rules, images=True
     )
     bad = {sample[index][:2]: counts.bad for index, counts in seen.items() if counts.bad is not None}

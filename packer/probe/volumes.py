@@ -53,6 +53,6 @@ def volume_doubts(survey: Survey, pairing: Pairing) -> Iterator[str]:
         slices = "each slice is a row" if survey.deepest == 8 else "each slice is a row, which needs image-range"
         yield f"volumes = true makes one row of each volume; without it {slices}"
     if survey.deepest != 8:
-        yield 'numbers are stored as they are; image-range = "-160,240" makes -160 to 0 and 240 to 1, for scans of CT'
+        yield 'numbers are stored unchanged; image-range = "-160,240" makes -160 to 0 and 240 to 1, for scans of CT'
     if survey.labels.sampled:
         yield "only the middle slice of each label was decoded, so rare classes may be missing"

@@ -26,7 +26,7 @@ def target_errors(path: Path) -> Iterator[None]:
 
 @contextmanager
 def store_errors() -> Iterator[None]:
-    """Turn the errors of a store into those of the packer."""
+    """Turn the errors of a store into errors of the packer."""
     try:
         yield
     except StoreBusyError as error:

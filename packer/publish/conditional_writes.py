@@ -1,8 +1,8 @@
 """Conditional writes whose replies may be lost: create an object, or replace the one that was read.
 
 A write may have happened although the store refuses it: a client that gets no reply tries again, and the second try
-meets the object of the first. So a refusal is never believed. The object is read: it has our bytes, or those of
-somebody else, or it is as before, and then the write is tried again.
+meets the object of the first. So a refusal is never believed. The object is read: it has our bytes, or the bytes
+of another process, or it is as before, and then the write is tried again.
 """
 
 from __future__ import annotations

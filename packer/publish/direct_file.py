@@ -30,7 +30,7 @@ _DIRECT = getattr(os, "O_DIRECT", 0)
 
 
 class DirectFile:
-    """A file that is written once, from beginning to end; `digest` is its BLAKE3, or that of another hash."""
+    """A file that is written once, from beginning to end; `digest` is its BLAKE3, or the digest of another hash."""
 
     def __init__(self, path: Path, hasher: Hash | None = None) -> None:
         self.size = 0

@@ -25,7 +25,10 @@ def free_space(folder: Path) -> int:
 
 
 def check_free_space(folder: Path, needed: int, advice: str = "", name: Path | None = None) -> None:
-    """Raise TargetError if so many bytes do not fit into a folder. `advice` ends the message, `name` begins it."""
+    """Raise TargetError if this number of bytes does not fit into a folder.
+
+    `advice` ends the message, `name` begins it.
+    """
     free = free_space(folder)
     if needed > free:
         device = "memory" if in_memory(_existing(folder)) else "disk"

@@ -166,7 +166,7 @@ def restore_manifest(out: Path | Store) -> Manifest | None:
     """Put the current generation's own copy in the place of a damaged manifest; None if no copy is proven whole.
 
     A copy has a checksum of its own, and its table must have the SHA-256 that it names. The table has the SHA-256 of
-    each receipt, and a receipt that of each file, so `packer verify` finds everything else.
+    each receipt, and a receipt has the digest of each file, so `packer verify` finds everything else.
     """
     store = store_of(out)
     number = read_history(store).current or max(kept_numbers(store), default=0)

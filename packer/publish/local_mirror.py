@@ -42,7 +42,10 @@ ChosenNames: TypeAlias = Callable[[Entries], Iterable[str]]
 
 @contextmanager
 def private_scratch(scratch: Path | None) -> Iterator[Path]:
-    """Make a folder below `scratch` or TMPDIR, and delete it at the end. Delete those of processes that were killed."""
+    """Make a folder below `scratch` or TMPDIR, and delete it at the end.
+
+    Delete the folders of processes that were killed.
+    """
     scratch = Path(tempfile.gettempdir()) if scratch is None else scratch
     if not scratch.is_dir():
         raise TargetError(f"--scratch {scratch}: there is no such folder")
@@ -57,7 +60,7 @@ def private_scratch(scratch: Path | None) -> Iterator[Path]:
 def open_shadow(
     store: Store, scratch: Path | None, choose: ChosenNames, holes: Collection[str] = (SHARDS,)
 ) -> Iterator[Path]:
-    """Make the shadow of a pack in a store, of which nothing is changed.
+    """Make the shadow of a pack in a store. The store is not changed.
 
     It has copies of the objects that `choose` names besides manifest and table, and files without content for the rest
     of the folders `holes`. Errors of the packer and of readers name the URL.

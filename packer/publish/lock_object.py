@@ -111,7 +111,7 @@ def _locked(store: Store) -> Iterator[Callable[[], None]]:
 
 
 def _check_alone(store: Store, mine: str) -> None:
-    """Raise BusyError if there is another living lock, or ours is gone. The clock is that of the store."""
+    """Raise BusyError if there is another living lock, or ours is gone. The clock is the store's."""
     locks = {entry.name: entry for entry in store.list(LOCKS)}
     if mine not in locks:
         raise BusyError(f"{store.url}: the lock of this build is gone; try again")

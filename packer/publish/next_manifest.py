@@ -66,7 +66,7 @@ def _splits(receipts: AllReceipts, fields: Sequence[Field]) -> tuple[Split, ...]
 
 
 def _as_packed(field: Field, receipts: AllReceipts) -> Field:
-    """Return a field of the recipe as it is in these shards: optional if some lack it."""
+    """Return a field of the recipe for these shards: optional if some lack it."""
     return replace(field, optional=any(field.name not in facts.fields for facts in receipts.values()))
 
 

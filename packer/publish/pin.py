@@ -1,4 +1,4 @@
-"""The pin of a pack: as long as it is there, no build publishes another generation."""
+"""The pin of a pack: while it exists, no build publishes another generation."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def recipe_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[t
 
 
 def flat_recipe(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a recipe with a key for each fact of each field. One of another version stays as it is."""
+    """Return a recipe with a key for each fact of each field. A recipe of another version stays unchanged."""
     rules = recipe.get("fields")
     if not isinstance(rules, list) or not all(map(_is_rule, rules)):
         return dict(recipe)

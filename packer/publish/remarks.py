@@ -28,7 +28,7 @@ class Remarks:
     """The first rejects, findings and notes of a build, how many there are, and its seconds."""
 
     identity: str
-    """That of the manifest."""
+    """The identity in the manifest."""
     seconds: float
     rows: int
     reused: int

@@ -69,7 +69,7 @@ def holds_pack(folder: Path) -> bool:
 
 
 def is_our_manifest(head: bytes) -> bool:
-    """Return whether a manifest with these first bytes is that of a pack: others use this name, too."""
+    """Return whether a manifest with these first bytes belongs to a pack: others use this name, too."""
     return f'"format": "{FORMAT}"'.encode() in head
 
 

@@ -1,10 +1,10 @@
-"""Tickets: which shard of which plan became which receipt. A ticket is an empty object, whose name says it.
+"""Tickets: which shard of a plan became which receipt. A ticket is an empty object, and its name has these facts.
 
     OUT/tickets/<16 digits of the plan>/<number>-<fingerprint>-<SHA-256 of the receipt>
     OUT/tickets/<16 digits of the plan>/of-16          the plan was divided into 16 parts
 
-A receipt alone does not say which shard of a plan it is: that of a picture before it changed has the same keys. One
-listing shows everything, whoever built it and however often.
+A receipt alone does not say which shard of a plan it is: the receipt of a picture before it changed has the same keys.
+One listing shows everything, however often and by which machine it was built.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Tickets:
         self._store, self.folder = store_of(out), folder_of(plan)
 
     def note_parts(self, count: int) -> None:
-        """Note that the plan is divided into so many parts."""
+        """Note into how many parts the plan is divided."""
         self._touch(f"of-{count}")
 
     def write(self, ticket: Ticket) -> None:
@@ -80,7 +80,7 @@ class Tickets:
 
 
 def tickets_among(names: Iterable[str], shards: int) -> tuple[dict[int, list[Ticket]], int]:
-    """Return the tickets among the names in the folder of a plan with so many shards. See `Tickets.read`."""
+    """Return the tickets among the names in the folder of a plan with this number of shards. See `Tickets.read`."""
     tickets: dict[int, list[Ticket]] = {}
     parts = 0
     for name in sorted(name.rpartition("/")[2] for name in names):

@@ -1,7 +1,7 @@
 """Shards on their way into a store: workers write them to a folder of this machine, and threads send them.
 
-A shard has its name from what it was made of, so another one of the same name has the same bytes, whoever sends it and
-however often. It is created, never replaced: a shard that is published stays as it is.
+A shard has its name from what it was made of, so another one of the same name has the same bytes, whichever machine
+sends it and however often. It is created, never replaced: a shard that is published stays unchanged.
 """
 
 from __future__ import annotations

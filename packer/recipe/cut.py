@@ -30,7 +30,7 @@ def parts_of(refs: RefTable, sizes: NDArray[np.uint32], rows: range, geometry: G
 def cut(pieces: Sequence[Piece], recipe: Recipe) -> Iterator[Sequence[Piece]]:
     """Cut sorted pieces into shards. The hashes of the keys decide where.
 
-    Pieces have weights, of which a shard holds `full` on average. The weight is 1 if all rows have one size, else the
+    Pieces have weights. A shard holds `full` of them on average. The weight is 1 if all rows have one size, else the
     bytes of the row. A shard weighs full/2 to 2*full; the last of a split may weigh less, a single piece more. A shard
     ends after the first key, from full/2 on, whose hash is in the lowest weight/full of all hashes. If no key has such
     a hash, it ends after the key with the lowest. So a pair that is added or removed moves the nearest boundary only,

@@ -17,8 +17,8 @@ from readers.contract.tiles import Origin, Size, Tile
 
 
 class Piece(NamedTuple):
-    """A row; with fit tile or native, the size of its picture; for a tile, its top left corner; whether the plan found
-    that the row is bad, by its headers.
+    """A row, or a tile of a row. With fit tile or native it has the size of the picture, and a tile has its top left
+    corner. `is_bad` is true if the plan found by its headers that the row is bad.
 
     Pieces of the same row are decoded together.
     """

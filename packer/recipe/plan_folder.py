@@ -9,7 +9,7 @@ plan.json         `PlanFacts`, written last. Its SHA-256 is the name of the plan
 
 A folder is never changed. Opening it reads plan.json and the records, so it checks everything but the lines and sizes,
 which are checked when a shard is read. Nothing in it is unpickled. Its source may name functions: a part calls only
-those of modules that its user allows.
+functions of modules that its user allows.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _UNSAFE = re.compile(r"(?:^|/)\.\.?(?:/|$)|^/|[\0\n]")
 
 
 def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
-    """Return the header of a file of so many records. Its length does not depend on their number."""
+    """Return the header of a file of this number of records. Its length does not depend on their number."""
     buffer = io.BytesIO()
     descr = dtype.descr if dtype.names else dtype.str
     np.lib.format.write_array_header_1_0(buffer, {"descr": descr, "fortran_order": False, "shape": shape})

@@ -101,7 +101,7 @@ class Recipe:
         return np.fromiter((pixel * math.prod(piece.size or (0,)) for piece in pieces), np.int64, len(pieces))
 
     def weights(self, pieces: Sequence[Piece]) -> tuple[NDArray[np.int64], int]:
-        """Return the share of each piece in a shard, and that of a full shard: in rows, or in bytes for native rows."""
+        """Return the share of each piece in a shard, and of a full shard: in rows, or in bytes for native rows."""
         if self.geometry.fit == NATIVE:
             least = max(1, self.shard_bytes // ROWS_OF_A_SHARD)
             return np.maximum(least, self.row_bytes(pieces)), self.shard_bytes

@@ -72,7 +72,7 @@ class RefTable(Sequence[RowRef]):
         return self.between(0, len(self))
 
     def between(self, start: int, stop: int, at_once: int = CHUNK) -> Iterator[RowRef]:
-        """Yield the rows of a range, of which `at_once` are texts at the same time."""
+        """Yield the rows of a range. Only `at_once` rows are texts at the same time."""
         for split, first in zip(self._names, self._starts, strict=False):
             for lines in self._lines(max(start, first), min(stop, first + self.splits[split]), at_once):
                 for line in lines:

@@ -1,4 +1,4 @@
-"""`SortedLines`: lines that come in any order and go in order, of which few are objects at the same time."""
+"""`SortedLines`: lines that come in any order and go in order. Few are objects at the same time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from packer.recipe.long_text import LongText
 AT_ONCE = 1 << 16
 """The lines that are objects at the same time."""
 SAMPLED = 1 << 8
-"""One line in so many is kept, to divide all lines into ranges of equal length."""
+"""One line in this number is kept, to divide all lines into ranges of equal length."""
 _ENCODING = ("utf-8", "surrogatepass")
 
 

@@ -33,9 +33,9 @@ NO_AXIS = "--axis {}: is for NIfTI volumes; the slices of a TIFF are its pages"
 class PackedPixels(NamedTuple):
     """A field of a row of a pack, which needs no decoding.
 
-    A picture (H,W,B) of numbers as the pack has them, or of float32 if these are floats from 0 to 1; a label (H,W) of
-    class indices, where ignored pixels have the largest number of its type; ids or values (H,W); overlapping classes as
-    planes or bits, as the pack has them.
+    A picture (H,W,B) has the numbers of the pack, or float32 if these are floats from 0 to 1. A label (H,W) has class
+    indices, and ignored pixels have the largest number of its type. Ids and values are (H,W). Overlapping classes are
+    planes or bits, as in the pack.
     """
 
     pixels: NDArray[Any]
@@ -80,7 +80,7 @@ class Loaded(NamedTuple):
     notes: tuple[str, ...] = ()
     """Facts about a row that is packed nevertheless, such as "2 polygons cover no pixel". The same row has the same."""
     counts: Mapping[str, int] | None = None
-    """Numbers of which only the sum of all rows matters, by the words behind them, such as "objects painted"."""
+    """Numbers that only matter as the sum of all rows, by the words behind them, such as "objects painted"."""
     is_lost: bool = False
     """True if it is bad because this machine cannot read a file, or finds another one."""
     place: Place | None = None
@@ -139,7 +139,7 @@ class Listing:
     """The fields of a source whose rows were packed before."""
     contents: Callable[[], str] = str
     """Returns what a source without rows has instead, as the end of a message."""
-    named: Callable[[], ClassTable | None] = type(None)
+    named: Callable[[], ClassTable | None] = lambda: None
     """Returns the classes of the numbers in the labels, if the source names them."""
 
 
@@ -178,7 +178,10 @@ class Source(ABC):
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """The versions and rules, besides those of the decoders, that decide what a row is. Part of the recipe."""
+        """The versions and rules, besides the versions of the decoders, that decide what a row is.
+
+        Part of the recipe.
+        """
         return ()
 
     @property

@@ -154,7 +154,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Return a text that Markdown shows as it is: nobody's class name is a link or a tag."""
+    """Return a text that Markdown shows unchanged: no class name becomes a link or a tag."""
     return _SPECIAL.sub(lambda match: "".join(f"&#{ord(letter)};" for letter in match[0]), one_line(text))
 
 

@@ -16,14 +16,14 @@ from readers.report.bars import Bar, bar_chart
 from readers.report.chart import Series, stacked_chart
 
 MOST_BARS = 150
-"""A chart of classes shows at most so many: those with the most pixels."""
+"""The most classes in a chart: it shows the classes with the most pixels."""
 
 FEW = 5
-"""An axis of at most so many pictures has a line for each."""
+"""An axis of at most this number of pictures has a line for each."""
 
 
 def class_charts(label: Field, counts: ClassStatistics, rows: int, name: str = "") -> Iterator[str]:
-    """Yield the pixels of each class and the pictures with it, of so many rows; `name` is that of a further field."""
+    """Yield the pixels of each class and the pictures with it, of this number of rows. A further field has a `name`."""
     classes = label.classes
     if classes is None:
         return
@@ -45,7 +45,7 @@ def class_charts(label: Field, counts: ClassStatistics, rows: int, name: str = "
 
 
 def titled(name: str, text: str) -> str:
-    """Return the title of a chart of a field; that of the label has no name."""
+    """Return the title of a chart of a field; the title for the label has no name."""
     return f"{one_line(name)}: {text[0].lower()}{text[1:]}" if name else text
 
 

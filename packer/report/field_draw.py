@@ -17,7 +17,7 @@ from readers.formats.large_rows import is_large, reduced
 from readers.pack import Pack
 
 MOST_PIXELS = 1 << 25
-"""Objects are counted in rows with at most so many pixels together: small ones would be lost between points."""
+"""The most pixels of the rows in which objects are counted: small ones would be lost between points."""
 NUMBERED = 1 << 20
 """Larger ids are sorted, because a table of them would be too long."""
 

@@ -13,7 +13,7 @@ from packer.shards.row_counts import RowCounts
 
 BINS = 20
 MOST_EXTREME = 4
-"""So many rows are kept at the end of each scale."""
+"""The rows that are kept at the end of each scale."""
 MOST_TOGETHER = 256
 """With more classes, no table shows which occur together: it would be too large to read."""
 
@@ -48,7 +48,7 @@ class Gathered:
 
     classes: int
     rarest: int | None
-    """The class of which rows are shown because few have it."""
+    """The class whose rows are shown because few have it."""
     rows: int = 0
     labelled: int = 0
     together: NDArray[np.int64] | None = None

@@ -20,7 +20,7 @@ from readers.row_sheet import fair_draw
 
 CELLS = 32
 POINTS = 96
-"""A label, of a volume its middle slice, is looked at in so many rows and columns of pixels."""
+"""The rows and the columns of pixels in which a label, or the middle slice of a volume, is read."""
 MOST_ROWS = 512
 
 

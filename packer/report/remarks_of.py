@@ -16,7 +16,7 @@ from readers.pack import Pack
 from readers.stores.checksums import read_receipt
 
 MOST_PAIRS = 20
-"""A finding names so many pairs in words."""
+"""The number of pairs that a finding names in words."""
 TILE = "tile"
 
 

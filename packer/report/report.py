@@ -37,7 +37,7 @@ MOST_DRAWN = 200
 LONGEST_READ = 0.1
 """Seconds for which rows are read to see how fast that is."""
 MOST_GROUPS = 8
-"""So many groups of equal pictures are shown."""
+"""The most groups of equal pictures that are shown."""
 
 
 @dataclass(frozen=True)

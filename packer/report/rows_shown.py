@@ -50,7 +50,7 @@ class RowsShown:
         return Shown(key if split == ALL else f"{split}/{key}", note, *self._drawn[row])
 
     def named(self, names: Sequence[str]) -> list[Shown]:
-        """Return the rows with names such as `train/street_01`, as far as they are in the pack."""
+        """Return the rows with names such as `train/street_01`, if they are in the pack."""
         pack = self._pictures.pack
         rows = [row for name in names if (row := _row_of(pack, name)) is not None]
         return [self.row(row) for row in rows]

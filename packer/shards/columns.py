@@ -21,7 +21,7 @@ ALIGNED = 4096
 
 
 Memory = Callable[[int], NDArray[np.uint8]]
-"""A function that returns so many bytes, with any content."""
+"""A function that returns this number of bytes, with any content."""
 
 
 def fresh(size: int) -> NDArray[np.uint8]:
@@ -63,7 +63,7 @@ class Columns:
         return encoded + sum(flat.nbytes for flat, _ in self._flat.values())
 
     def rows(self, index: int) -> list[NDArray[Any]]:
-        """Return the arrays of a row, one per field, to be filled. Those of encoded fields are not kept."""
+        """Return the arrays of a row, one per field, to be filled. Arrays of encoded fields are not kept."""
         arrays: list[NDArray[Any]] = []
         for field in self._fields:
             shape = field.row_shape(*self._sizes[index])

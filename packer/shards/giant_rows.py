@@ -57,7 +57,7 @@ class StoredInFile(NamedTuple):
     """The facts of a field of a row that is stored in a file."""
 
     crc32: int
-    """That of the stored bytes."""
+    """The checksum of the stored bytes."""
     statistics: FieldStatistics
     psnr: int
     look: str
@@ -97,7 +97,7 @@ def build(rule: FieldRule, kind: FieldKind, lines: Lines, name: str, path: Path)
 
 
 def _decoded(lines: Lines, strips: Sequence[slice], name: str) -> Generator[tuple[slice, Given], None, None]:
-    """Yield the lines of each strip. Those of the next one are decoded by another thread in the meantime."""
+    """Yield the lines of each strip. Another thread decodes the lines of the next one in the meantime."""
     with ThreadPoolExecutor(1) as pool:
         ahead = pool.submit(lines.lines, strips[0].start, strips[0].stop)
         for strip, following in zip(strips, [*strips[1:], None], strict=True):
@@ -175,7 +175,7 @@ def _counted_from(top: int, data: Given) -> Iterator[None]:
 
 
 def _check_reading(rule: FieldRule, data: Given) -> None:
-    """Refuse a label of which only the whole picture shows how it is to be read."""
+    """Refuse a label if only the whole picture shows how to read it."""
     is_binary = isinstance(rule.read, LabelRules) and rule.read.codec == BINARY
     if is_binary and isinstance(data, Strip) and data.header.has_palette:
         raise BadPair("has a palette, and is too large to find out whether its colours are gray; save it as gray")
@@ -206,7 +206,7 @@ class _Raw:
         self._has_one_colour = self._has_one_colour and bool((planes == self._first).all())
 
     def _sample(self, top: int, planes: NDArray[Any]) -> NDArray[Any]:
-        """Return the lines of a strip that the hash is made of; of a volume those of its middle slice."""
+        """Return the lines of a strip that the hash is made of; of a volume the lines of its middle slice."""
         first = -top % self._step
         if self._middle is not None:
             here = top <= self._middle < top + planes.shape[1]

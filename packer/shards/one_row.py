@@ -11,7 +11,7 @@ from readers.contract.statistics import ClassStatistics, FieldStatistics
 
 
 def of_one_row(parts: Iterable[FieldStatistics], area: int) -> FieldStatistics:
-    """Return the statistics of a row of so many pixels. A class that occurs in two parts is in one row."""
+    """Return the statistics of a row of this number of pixels. A class that occurs in two parts is in one row."""
     total = reduce(add, parts)
     if not isinstance(total, ClassStatistics):
         return total

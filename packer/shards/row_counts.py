@@ -1,7 +1,8 @@
 """Row counts: for each row of a shard the pixels of each class, the ignored pixels, and the brightness.
 
-They are in OUT/stamps, one file per shard: arrays by class, so that a filter by class reads a part of them. Whoever
-shows a pack finds rows by them without reading a pixel. They are not part of the pack: `packs/count_rows` counts again.
+They are in OUT/stamps, one file per shard: arrays by class, so that a filter by class reads a part of them. A program
+that shows a pack finds rows by them without reading a pixel. They are not part of the pack: `packs/count_rows` counts
+again.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from readers.contract.statistics import UNIT_BITS, ClassStatistics, FieldStatist
 
 SUFFIX = ".counts"
 MOST = 2**32 - 1
-"""More pixels of a row count as so many."""
+"""The most pixels of a row that are counted."""
 _RULE = 1
 """The form of the file. A file of another form is counted again."""
 
@@ -97,7 +98,7 @@ def write_counts(out: Path, stem: str, counts: RowCounts) -> None:
 
 
 def load_counts(out: Path, stem: str, classes: int, rows: int) -> RowCounts | None:
-    """Return the counts of a shard with so many classes and rows; None if there are none, or they are damaged."""
+    """Return the counts of a shard of this number of classes and rows; None if they are missing or damaged."""
     try:
         head, data = read_side_file(out / STAMPS / (stem + SUFFIX))
     except (OSError, ValueError):

@@ -53,7 +53,7 @@ class Row:
 
     source: RowInput
     crc32: tuple[int, ...] = ()
-    """The CRC-32 of each field as it is stored, if the row is good."""
+    """The CRC-32 of the stored bytes of each field, if the row is good."""
     look: str = ""
     statistics: tuple[FieldStatistics, ...] = ()
     """The statistics of each field, if the row is good."""
@@ -63,11 +63,11 @@ class Row:
     size: Sides | None = None
     """The sides of the upright picture or volume, if it is good."""
     psnr: tuple[int, ...] = ()
-    """The PSNR of each field as it is read, in hundredths of a decibel, if the row is good."""
+    """The PSNR of the decoded pixels of each field, in hundredths of a decibel, if the row is good."""
     note: str = ""
     """A fact about the row, if it is good and its source has noticed one."""
     counts: Mapping[str, int] | None = None
-    """Numbers of a good row that are summed. Only the first tile of a picture has those of the source."""
+    """Numbers of a good row that are summed. Only the first tile of a picture has the numbers of the source."""
     place: Place | None = None
     """The place of a good row, if its files say it."""
 
@@ -93,7 +93,7 @@ class RowMaker:
         self._geometry = recipe.geometry
 
     def fill(self, targets: Sequence[RowTarget]) -> list[Row]:
-        """Pack the pieces of one row of the source. The identities are those of the bytes that were decoded."""
+        """Pack the pieces of one row of the source. The identities belong to the bytes that were decoded."""
         first = targets[0].piece
         state = self._source.states([first.ref])[0]
         if self._scratch is not None and is_giant(self._fields, first.size):
@@ -228,7 +228,7 @@ class RowMaker:
         return fields
 
     def _pack(self, target: RowTarget, source: RowInput, fields: Sequence[Decoded], data: Sequence[Given]) -> Row:
-        """Store each field. The hash is that of the first picture."""
+        """Store each field. The hash belongs to the first picture."""
         sums: list[int] = []
         look = ""
         statistics: list[FieldStatistics] = []

@@ -19,7 +19,10 @@ CHUNK = 1 << 20
 
 
 class Scratch:
-    """A private folder, made for the first file and removed at the end. The next build removes that of a killed one."""
+    """A private folder, made for the first file and removed at the end.
+
+    The next build removes the folder of a killed one.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -41,7 +44,7 @@ class Scratch:
         return self._private / name
 
     def joined(self, name: str, rows: Sequence[bytes | Path]) -> NDArray[np.uint8]:
-        """Return rows back to back, some of which are files: a map of a file."""
+        """Return rows back to back: a map of a file. Some of the rows are files."""
         files = [row for row in rows if isinstance(row, Path)]
         if len(files) == len(rows) == 1:
             return mapped(files[0])
@@ -58,6 +61,6 @@ class Scratch:
 
 
 def mapped(path: Path) -> NDArray[np.uint8]:
-    """Return a map of a file that is not empty. Its pages can be dropped at any time: they are those of the file."""
+    """Return a map of a file that is not empty. Its pages can be dropped at any time: they are pages of the file."""
     with path.open("rb") as file:
         return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)

@@ -1,6 +1,6 @@
 """A file next to the shards in which the packer keeps what it knows of one: a line of JSON, then numbers and texts.
 
-Nobody needs it: if it cannot be written, or is damaged, whoever wants it finds the same out again, in more time.
+No program needs it: if it cannot be written, or is damaged, its content is computed again, in more time.
 """
 
 from __future__ import annotations

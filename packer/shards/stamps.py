@@ -54,7 +54,7 @@ class ShardStamps:
 
 @dataclass(frozen=True)
 class StoredStamps:
-    """The stamps of one shard in a text with those of other shards, which is on disk if it is long."""
+    """The stamps of one shard in a text with the stamps of other shards, which is on disk if it is long."""
 
     stem: str
     recipe: str
@@ -75,7 +75,7 @@ class StoredStamps:
         return self.stem.rpartition("-")[0]
 
     def load(self) -> ShardStamps:
-        """Return the stamps with those of each row."""
+        """Return the stamps of the shard, with the stamp of each row."""
         data = bytes(self.stored[self.begin : self.end])
         records = np.frombuffer(data, record(self.width, self.sides), self.rows)
         text = data[records.nbytes :].decode(*_ENCODING)

@@ -1,4 +1,4 @@
-"""The versions of this machine against those of a plan: other ones could make other bytes."""
+"""Compares the versions of this machine with the versions in a plan: other ones could make other bytes."""
 
 from __future__ import annotations
 

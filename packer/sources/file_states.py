@@ -8,14 +8,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from blake3 import blake3
 from numpy.typing import NDArray
 
 from packer.errors import LostFile
 from packer.recipe.source import UNKNOWN
 
 MIN_FILE_AGE = int(1e9 * float(os.environ.get("SEGPACK_FILE_AGE", "2")))
-"""The state of a file that was changed less than so many nanoseconds ago is unknown: the file could change again within
-one tick of the clock, with the same times."""
+"""The state of a file that was changed less than this number of nanoseconds ago is unknown: the file could change again
+within one tick of the clock, with the same times."""
 UNREADABLE = (0, -1, -1)
 """The state of a file that cannot be read."""
 ANY = -2
@@ -56,7 +57,7 @@ def state_here(path: str, state: Sequence[int]) -> FileState:
 def is_young(state: Sequence[int]) -> bool:
     """Return whether a file was changed a moment ago, and could change again with the same times.
 
-    The ctime counts, too: `cp -p` and `rsync -a` set the time of writing to that of the file that they copy.
+    The ctime counts, too: `cp -p` and `rsync -a` copy the time of writing.
     """
     return max(state[1], state[2]) >= time.time_ns() - MIN_FILE_AGE
 

@@ -96,7 +96,7 @@ def main() -> None:
 
 
 def _allow(seconds: int) -> None:
-    """Let the kernel end this process after so many more seconds of CPU time."""
+    """Let the kernel end this process after this number of further seconds of CPU time."""
     _, most = resource.getrlimit(resource.RLIMIT_CPU)
     limit = int(time.process_time()) + 1 + seconds
     resource.setrlimit(resource.RLIMIT_CPU, (limit if most == resource.RLIM_INFINITY else min(limit, most), most))

@@ -1,4 +1,4 @@
-"""A pack as a source: its rows as they are stored, of any format, without the files that they were packed from."""
+"""A pack as a source: its stored rows, of any format, without the files that they were packed from."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from packer.sources.portable_functions import FUNCTIONS, is_named
 from readers.stores.open_store import url_of
 
 PATHS = ("raw", "root", "path")
-"""The keys of which a source has one: the folder or the file that holds its rows."""
+"""A source has one of these keys: the folder or the file that holds its rows."""
 URL = "url"
 """The key of a source in a store, which is the same for all machines."""
 

@@ -102,7 +102,7 @@ class ViewPages:
         return JSONResponse(self._viewed.raw_facts(self._row(request, self._viewed.layers)))
 
     def difference(self, request: Request) -> Response:
-        """Answer with the pixels that differ from those of the other generation, or of the raw file."""
+        """Answer with the pixels that differ from the other generation, or from the raw file."""
         layers, against = self._viewed.layers, self._viewed.against
         row, field = self._row(request, layers), self._field(request, layers)
         if "other" not in request.query_params:
@@ -119,7 +119,7 @@ class ViewPages:
         return Response(data, headers={"x-pixels": str(differ)}, media_type=PNG)
 
     def _shown(self, request: Request) -> tuple[Field, NDArray[Any], dict[str, str]]:
-        """Return a field of a row as it is stored, or from its raw files, and how long it may be kept."""
+        """Return a stored field of a row, or the field from its raw files, and how long it may be kept."""
         layers = self._layers(request)
         row, field = self._row(request, layers), self._field(request, layers)
         source = _one_of(request, "of", ("", FILE, AGAIN))

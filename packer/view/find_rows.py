@@ -20,7 +20,7 @@ from readers.pack import Pack
 KEY, SHARE, IGNORED, BRIGHTNESS, MANY, SCORE = "key", "share", "ignored", "brightness", "many", "score"
 SORTS = KEY, SHARE, IGNORED, BRIGHTNESS, MANY, SCORE
 MOST_KEPT = 8
-"""The rows of so many queries are kept: four bytes each."""
+"""The number of queries whose rows are kept: four bytes each."""
 MOST_TEXT = 1000
 
 

@@ -66,7 +66,7 @@ class Guard:
         headers: list[tuple[bytes, bytes]] = scope["headers"]
         hosts = [value for name, value in headers if name == b"host"]
         if len(hosts) != 1 or (self._hosts and hosts[0].lower() not in self._hosts):
-            return 403, "this name is not that of the server: open the address that packer view printed"
+            return 403, "this is not the name of the server: open the address that packer view printed"
         if len(scope["path"]) + len(scope.get("query_string", b"")) > MOST_ADDRESS:
             return 414, "the address is too long"
         if not compare_digest(f"{scope['path']}/".split("/")[1].encode(), self._token.encode()):
@@ -89,7 +89,7 @@ class Guard:
 
 
 def _opens_page(scope: Scope, headers: list[tuple[bytes, bytes]]) -> bool:
-    """Return whether somebody followed a link to the page. It holds no data, and no other site sees it."""
+    """Return whether a user followed a link to the page. It holds no data, and no other site sees it."""
     by_name = dict(headers)
     asked = by_name.get(b"sec-fetch-mode"), by_name.get(b"sec-fetch-dest")
     return scope["path"] == "/" and asked == (b"navigate", b"document")

@@ -16,9 +16,9 @@ from readers.contract.errors import ReadError
 from readers.pack import Pack
 
 MOST_CLASSES = 1024
-"""Rows are found by so many classes at most: the file has 4 bytes for each class and row."""
+"""The most classes by which rows are found: the file has 4 bytes for each class and row."""
 IGNORED, AREA, MANY, BRIGHTNESS = range(4)
-"""The lines after those of the classes: ignored pixels, all pixels, the number of classes, and the brightness."""
+"""The lines after the lines of the classes: ignored pixels, all pixels, the number of classes, and the brightness."""
 
 
 class RowIndex:
@@ -42,7 +42,7 @@ class RowIndex:
         self._thread.start()
 
     def wait(self, seconds: float) -> bool:
-        """Return whether all rows are counted, after so many seconds at most."""
+        """Return whether all rows are counted, after this number of seconds at most."""
         return self._ready.wait(seconds)
 
     def pixels(self, number: int) -> NDArray[np.uint32]:

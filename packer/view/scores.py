@@ -1,4 +1,4 @@
-"""Scores of rows, such as those of a model: a CSV with the key, or split/key, and a number."""
+"""Scores of rows, such as the scores of a model: a CSV with the key, or split/key, and a number."""
 
 from __future__ import annotations
 

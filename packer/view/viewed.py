@@ -30,7 +30,7 @@ from readers.pack import Pack
 from readers.pictures.draw import OBJECTS, ramp
 
 MOST_ROWS = 200
-"""The page asks for so many rows at once at most."""
+"""The most rows that the page asks for at once."""
 MOST_LINES = 200
 NOTE = "note"
 FILE, AGAIN = "file", "again"
@@ -135,7 +135,7 @@ class Viewed:
         }
 
     def raw_facts(self, row: int) -> dict[str, Any]:
-        """Return what differs between a row and its raw files as they are now, which are read for it."""
+        """Return what differs between a row and its present raw files, which are read for it."""
         raw = self.raw.row(row, again=True)
         return {
             "problem": one_line(raw.problem),
@@ -147,7 +147,7 @@ class Viewed:
         }
 
     def raw_pixels(self, row: int, name: str, source: str) -> tuple[Field, NDArray[Any]]:
-        """Return a field of a row from its raw files: as it is in the FILE, or as it would be stored AGAIN."""
+        """Return a field of a row from its raw files: unchanged from the FILE, or as it would be stored AGAIN."""
         raw = self.raw.row(row)
         pixels = raw.as_it_is if source == FILE else raw.again
         if name not in pixels:
@@ -226,5 +226,5 @@ def _field(field: Field) -> dict[str, Any]:
 
 
 def _colours(palette: Palette) -> list[str]:
-    """Return the colours of the classes, and then that of ignored pixels."""
+    """Return the colours of the classes, and then the colour of ignored pixels."""
     return [*palette.hex, hex_of(palette.ignored)]

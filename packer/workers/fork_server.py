@@ -49,7 +49,7 @@ def warn_of_preload() -> None:
 
 
 def _choose_short_folder() -> None:
-    """Have the server's socket in a folder with a short name if that of TMPDIR is too long."""
+    """Have the server's socket in a folder with a short name if the name in TMPDIR is too long."""
     if len(os.fsencode(tempfile.gettempdir())) <= MOST_FOLDER:
         return
     before = tempfile.tempdir

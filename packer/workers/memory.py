@@ -15,7 +15,7 @@ LARGEST_KEPT = 32 << 20
 """The largest array, in bytes, whose memory the process keeps. The columns of a shard have memory of their own."""
 MOST_KEPT = 256 << 20
 SHRINK_FACTOR = 8
-"""Memory that is so many times too large goes back to the kernel: it was for a single huge picture."""
+"""Memory that is too large by this factor goes back to the kernel: it was for a single huge picture."""
 
 
 def keep_memory() -> None:
@@ -29,7 +29,7 @@ def keep_memory() -> None:
 
 
 class ColumnMemory:
-    """Returns the same bytes at each call: the caller must be done with those of the call before."""
+    """Returns the same bytes at each call: the caller must be done with the bytes of the call before."""
 
     def __init__(self) -> None:
         self._block = map_memory(HUGE)

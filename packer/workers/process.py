@@ -76,7 +76,7 @@ class Worker:
         return self.job is not None and not self.writing
 
     def use_threads(self, threads: int) -> None:
-        """Have the worker decode its shard in so many threads from now on."""
+        """Have the worker decode its shard in this number of threads from now on."""
         self._threads.value = threads
 
     def give(self, job: Job[Any]) -> None:

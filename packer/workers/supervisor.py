@@ -18,7 +18,7 @@ from packer.workers.worker import READY, WRITING
 Answer = TypeVar("Answer")
 
 PATIENCE = 300
-"""A worker that gives no sign of life for so many seconds is replaced."""
+"""A worker that gives no sign of life for this number of seconds is replaced."""
 WRITING_SHARE = 0.25
 """The processes that may wait for the disk, at least one, as a share of those that decode."""
 TICK = 0.5

@@ -38,7 +38,7 @@ IMPORTED_BY = os.getpid()
 def work(pipe: Connection, cells: SharedCells, pulse: Pulse, threads: Pulse, environment: dict[str, str]) -> None:
     """Do the tasks that come through the pipe, in as many threads as `threads` says, at most one per cell.
 
-    The environment is that of the parent now, such as credentials. The fork server has the one of its own start.
+    The environment, such as credentials, is taken from the parent now. The fork server has an older one.
     """
     os.environ.clear()
     os.environ.update(environment)

@@ -9,7 +9,7 @@ Planes = NDArray[np.uint8]
 
 
 def bit_planes(classes: int) -> int:
-    """Return the number of planes of bits that so many classes take."""
+    """Return the number of planes of bits that this number of classes takes."""
     return -(-classes // 8)
 
 

@@ -21,7 +21,7 @@ MOST_CLASSES = 65_534
 
 
 MOST_SHOWN = 6
-"""`repr` of a table shows so many names."""
+"""The most names in the `repr` of a table."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class ClassTable:
 
     @cached_property
     def palette(self) -> Palette:
-        """The colour of each class: that of the table, or a generated one. `palette.lookup[label]` draws a label."""
+        """The colour of each class: the one in the table, or a generated one. `palette.lookup[label]` draws a label."""
         from readers.contract.palette import palette_of  # commands read manifests without numpy
 
         return palette_of([segclass.colour for segclass in self.classes], self.ignored_colours, self.ignore_index)

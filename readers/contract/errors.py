@@ -38,7 +38,7 @@ class UnknownKeyError(RequestError, KeyError):
     """There is no row with that key, or one in each of several splits."""
 
     def __str__(self) -> str:
-        return Exception.__str__(self)  # that of a KeyError is quoted
+        return Exception.__str__(self)  # the text of a KeyError is quoted
 
 
 class DamagedError(ReadError):

@@ -21,7 +21,7 @@ LENGTH = "length"
 """In LMDB a row with a flat field also stores the bytes of each field."""
 
 RAW, ZSTD, JPEG = "raw", "zstd", "jpeg"
-"""Encodings: rows that are stored as they are, as a frame of Zstandard, as a JPEG file."""
+"""Encodings: rows that are stored as raw pixels, as a frame of Zstandard, as a JPEG file."""
 TILED = {"tiles": RAW, "tiles-zstd": ZSTD, "tiles-jpeg": JPEG}
 """The encodings of rows that are cut into tiles, and how each tile is stored."""
 READABLE = (RAW, ZSTD, JPEG, *TILED)
@@ -105,7 +105,7 @@ class Field:
 
     @property
     def stored_shape(self) -> tuple[int | None, ...]:
-        """The shape of a stored row: None are those of its sides that differ from row to row."""
+        """The shape of a stored row: None stands for each side that differs from row to row."""
         return (None,) if self.is_encoded else self.shape
 
     @property

@@ -58,13 +58,13 @@ def _check_within(root: Path, path: Path, real: str) -> None:
 
 
 def sha256(path: Path) -> str:
-    """Return the SHA-256 of a file, as `sha256sum` prints it: that of the shard table is in the manifest."""
+    """Return the SHA-256 of a file, as `sha256sum` prints it: the digest of the shard table is in the manifest."""
     with path.open("rb", buffering=0) as file:
         return digest_of(file, hashlib.sha256())
 
 
 def blake3_of(path: Path) -> str:
-    """Return the BLAKE3 of a file, as `b3sum` prints it: those of the files of a shard are in its receipt."""
+    """Return the BLAKE3 of a file, as `b3sum` prints it: the digests of the files of a shard are in its receipt."""
     with path.open("rb", buffering=0) as file:
         return digest_of(file, blake3())
 

@@ -210,6 +210,6 @@ def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def repeated(keys: Iterable[str]) -> RepeatedKeyError:
-    """Return the error of keys of which one occurs twice."""
+    """Return the error of keys if one occurs twice."""
     most = Counter(keys).most_common(1)[0][0]
     return RepeatedKeyError(f"the key {most[:MOST_OF_KEY]!r} occurs twice")

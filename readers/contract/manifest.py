@@ -48,7 +48,7 @@ def is_pack(root: Path) -> bool:
 
 @dataclass(frozen=True)
 class Split:
-    """A named part of the data set: its shards follow those of the split before it."""
+    """A named part of the data set: its shards follow the shards of the split before it."""
 
     name: str
     rows: int
@@ -193,7 +193,7 @@ class Manifest:
 
     @classmethod
     def load(cls, root: Path, generation: int | None = None) -> Manifest:
-        """Read the manifest of the pack at `root`: the current one, or that of an earlier `generation`."""
+        """Read the manifest of the pack at `root`: the current one, or the manifest of an earlier `generation`."""
         return cls.read(root, root / MANIFEST if generation is None else generation_path(root, generation))
 
     @classmethod
@@ -247,7 +247,7 @@ def _check_sums(manifest: Manifest, problems: list[JsonProblem]) -> None:
     for number, split in enumerate(manifest.splits):
         for name, count in (("rows", split.rows), ("shards", split.shards)):
             if count != sum(getattr(part, name) for part in split.parts):
-                message = f"expected the sum of those of its parts, found {count}"
+                message = f"expected the sum over its parts, found {count}"
                 problems.append(JsonProblem(f"splits.{number}.{name}", message))
         for where, wrong in part_problems(manifest.fields, split.parts):
             problems.append(JsonProblem(f"splits.{number}.parts{where}", wrong))

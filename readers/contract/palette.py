@@ -1,4 +1,4 @@
-"""`Palette`: a colour for each class, those of the class table first, the others generated and well apart.
+"""`Palette`: a colour for each class, the colours of the class table first, the others generated and well apart.
 
 The colour of a class follows from the table up to that class. Classes that are appended change no colour, unless one of
 them has nearly the colour that another class got.
@@ -27,7 +27,7 @@ FIRST: tuple[RGB, ...] = (
     (160, 138, 46),
     (58, 165, 184),
 )
-"""The first generated colours: those of our charts."""
+"""The first generated colours, which our charts also have."""
 OKABE_ITO: tuple[RGB, ...] = (
     (0, 114, 178),
     (230, 159, 0),
@@ -40,9 +40,9 @@ OKABE_ITO: tuple[RGB, ...] = (
 )
 """The palette of Okabe and Ito, which people with any kind of colour blindness can tell apart."""
 APART = 256
-"""So many classes get colours that are compared with each other; the colours of later ones are all different."""
+"""The number of classes whose colours are compared with each other; the colours of later classes are all different."""
 LEAST = 0.1
-"""The distance in OKLab from which a proposed colour is taken. That of Okabe and Ito is taken as a whole."""
+"""The distance in OKLab from which a proposed colour is taken. The palette of Okabe and Ito is taken as a whole."""
 SAME = 0.05
 """Colours that are nearer look the same."""
 
@@ -98,7 +98,7 @@ class Palette(Sequence[RGB]):
 
     @cached_property
     def colour_blind(self) -> Palette:
-        """Other colours for the same classes: those of Okabe and Ito, then generated ones."""
+        """Other colours for the same classes: the colours of Okabe and Ito, then generated ones."""
         return Palette(_generated([None] * len(self), True), IGNORED, self._ignore_index)
 
     @overload
@@ -129,7 +129,7 @@ class Palette(Sequence[RGB]):
 def palette_of(drawn: Sequence[RGB | None], ignored: Sequence[tuple[int, ...]], ignore_index: int) -> Palette:
     """Return the palette of classes with these colours, None for those without one.
 
-    Of the source colours that are ignored, the first opaque one that is not the colour of a class is `ignored`.
+    The first ignored source colour that is opaque and not the colour of a class is `ignored`.
     """
     rgb = _generated(drawn, False)
     taken = {*map(tuple, rgb.tolist())}
@@ -182,7 +182,7 @@ def _distance(seen: NDArray[Any], colour: NDArray[Any]) -> NDArray[Any]:
 
 @cache
 def _candidates(blind: bool) -> tuple[NDArray[Any], int, Colours]:
-    """Return the candidates as they are perceived, how many of them come before all others, and the candidates."""
+    """Return the candidates as an eye perceives them, how many of them come before all others, and the candidates."""
     proposed = np.array(OKABE_ITO if blind else FIRST, np.uint8)
     grid = np.stack(np.meshgrid(*[np.arange(10, 256, 15)] * 3, indexing="ij"), -1).reshape(-1, 3).astype(np.uint8)
     light, *ab = _seen(grid, False)[0].T

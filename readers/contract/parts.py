@@ -15,7 +15,7 @@ MOST_PARTS = 16
 
 @dataclass(frozen=True)
 class Part:
-    """Rows of a split with the same fields. Their shards follow those of the part before it."""
+    """Rows of a split with the same fields. Their shards follow the shards of the part before it."""
 
     fields: tuple[str, ...]
     rows: int

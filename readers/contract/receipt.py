@@ -90,7 +90,7 @@ class Receipt:
     """In the order of the rows, at most one for each."""
     files: tuple[ShardFile, ...]
     crc32: Mapping[str, tuple[int, ...]]
-    """For each of `fields` the CRC-32 of each row as it is stored."""
+    """For each of `fields` the CRC-32 of the stored bytes of each row."""
     looks: tuple[str, ...]
     """For the first picture of each row: its CRC-32, then its difference hash or `flat`, in hex digits. Empty if the
     rows have no picture."""

@@ -1,4 +1,4 @@
-"""`ReceiptFacts`: what a build keeps of a shard's receipt. `AllReceipts`: those of all shards, and their statistics.
+"""`ReceiptFacts`: what a build keeps of a shard's receipt. `AllReceipts`: facts and statistics of all shards.
 
 A receipt has several objects for each row; of 10 million rows they would take 15 GB. Its facts take 12 bytes a row.
 """
@@ -66,7 +66,7 @@ class ShardNotes:
 
     @classmethod
     def of(cls, notes: tuple[Note, ...], name: Callable[[str], str]) -> ShardNotes | None:
-        """Count notes, which are in the order of the rows. `name` makes the key of a picture from that of a tile."""
+        """Count notes, which are in the order of the rows. `name` makes the key of a picture from the key of a tile."""
         if not notes:
             return None
         once = (note for note, _ in groupby(Note(name(note.key), note.text) for note in notes))
@@ -79,7 +79,7 @@ class ShardNotes:
 
 @dataclass(frozen=True)
 class ReceiptFacts:
-    """The facts of a receipt, without those of each row."""
+    """The facts of a receipt, without the facts of each row."""
 
     split: str
     fingerprint: str
@@ -107,7 +107,7 @@ class AllReceipts(Mapping[int, ReceiptFacts]):
     """The facts of the receipts of a build by the numbers of their shards, in order. They may come in any order."""
 
     def __init__(self, digests: Mapping[str, str] = NO_DIGESTS, name: Callable[[str], str] = str) -> None:
-        """`digests` has digests of receipts by their fingerprints, `name` makes the key of a picture from that of a
+        """`digests` has digests of receipts by their fingerprints, `name` makes the key of a picture from the key of a
         row."""
         self._known, self._name = digests, name
         self._facts: dict[int, ReceiptFacts] = {}
@@ -201,7 +201,7 @@ class AllReceipts(Mapping[int, ReceiptFacts]):
 
 
 def most_of(counts: Mapping[str, int]) -> dict[str, int]:
-    """Return the largest counts, those of painted objects first. The other objects are counted together."""
+    """Return the largest counts, with painted objects first. The other objects are counted together."""
     ordered = sorted(counts, key=lambda what: (what != PAINTED, -counts[what], what))
     most = {what: counts[what] for what in ordered[:MOST_TOTALS]}
     rest = sum(counts[what] for what in ordered[MOST_TOTALS:] if what.startswith("objects "))
@@ -214,7 +214,7 @@ def count_text(count: int, what: str) -> str:
 
 
 def _hashes(looks: tuple[str, ...]) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    """Return the looks as numbers, and the indices of those of pictures of one colour."""
+    """Return the looks as numbers, and the indices of pictures of one colour."""
     digits = "".join(looks)
     flat = [index for index, look in enumerate(looks) if look.endswith(FLAT)] if FLAT in digits else []
     data = bytes.fromhex(digits.replace(FLAT, "0" * 16))

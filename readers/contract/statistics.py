@@ -46,7 +46,7 @@ class FieldStatistics:
         facts = vars(statistics)
         for number, (total, square) in enumerate(zip(facts.get("sums", ()), facts.get("squares", ()), strict=False)):
             if square < 0 or square * facts["numbers"] < total * total:
-                entry.problem(f"squares.{number}", "is less than so many numbers with this sum can have")
+                entry.problem(f"squares.{number}", "is less than this count of numbers with this sum can have")
         entry.close()
         return statistics
 
@@ -129,10 +129,10 @@ def _together(statistics: dict[str, FieldStatistics], more: Statistics) -> dict[
 
 
 def misfit(statistics: Statistics, fields: Sequence[Field]) -> str | None:
-    """Return what is wrong with statistics that are not those of these fields; None if they are."""
+    """Return what is wrong with statistics that do not belong to these fields; None if they do."""
     expected = no_rows(fields)
     if list(statistics) != list(expected):
-        return f"expected those of {', '.join(expected)}, found {', '.join(statistics) or 'none'}"
+        return f"expected statistics of {', '.join(expected)}, found {', '.join(statistics) or 'none'}"
     for name, nothing in expected.items():
         if (type(statistics[name]), statistics[name].length) != (type(nothing), nothing.length):
             return f"{name}: expected {_described(nothing)}, found {_described(statistics[name])}"
@@ -154,7 +154,7 @@ def statistics_json(statistics: Statistics) -> dict[str, Any]:
 
 
 def read_statistics(entry: Entry, key: str) -> dict[str, FieldStatistics]:
-    """Take the statistics of fields. Their keys show of which kind they are."""
+    """Take the statistics of fields. Their keys show their kind."""
     names, inner = entry.anything(key), entry.entry(key)
     entries = {name: inner.entry(name) for name in names}
     return {name: _form(field_entry).from_json(field_entry) for name, field_entry in entries.items()}

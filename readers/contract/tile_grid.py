@@ -14,7 +14,7 @@ Area: TypeAlias = tuple[slice, ...]
 Index: TypeAlias = tuple[Any, ...]
 """A part as an index of arrays, whose last axes are the sides."""
 ALIGNED = 64
-"""A tile begins at a multiple of so many bytes of its row."""
+"""A tile begins at a multiple of this number of bytes of its row."""
 END_BYTES = 8
 """The size of a number of the table, the end of a tile."""
 

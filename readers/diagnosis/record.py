@@ -35,7 +35,7 @@ class Totals:
 
 @dataclass(frozen=True)
 class BatchSource:
-    """The loader of the batches, as far as it is known."""
+    """The loader of the batches, if it is known."""
 
     name: str
     packed: bool

@@ -31,7 +31,7 @@ class Samples:
         self._timeline = Timeline()
         self._on_sample = on_sample
         self._stopped = threading.Event()
-        # A daemon: the interpreter joins other threads before atexit functions, one of which stops this thread.
+        # A daemon: the interpreter joins other threads before atexit functions, and such a function stops this thread.
         self._thread = threading.Thread(target=self._run, name="segpack-samples", daemon=True)
         self._family: list[int] = []
         self._next_search = 0.0

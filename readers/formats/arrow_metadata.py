@@ -1,7 +1,7 @@
 """The metadata of an Arrow file, checked in full: its columns, and the position of every buffer in the file.
 
-pyarrow is not used: it acts on some numbers of a file, such as a null count, before it compares them with anything.
-The names of the numbers below are those of Arrow's `File.fbs`, `Message.fbs` and `Schema.fbs`.
+pyarrow is not used: it acts on some numbers of a file, such as a null count, before it compares them with anything. The
+names of the numbers below are from Arrow's `File.fbs`, `Message.fbs` and `Schema.fbs`.
 """
 
 from __future__ import annotations

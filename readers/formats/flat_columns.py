@@ -1,4 +1,4 @@
-"""Flat columns: rows of different lengths, back to back. The position of each is stored. That of raw rows must
+"""Flat columns: rows of different lengths, back to back. The position of each is stored. The position of raw rows must
 follow from their sizes. A plain column has rows of one length, and needs neither."""
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _rows(facts: ShardFacts, field: Field, stored: Mapping[str, Column], sizes: 
 
 
 def checked_lengths(path: Path, field: Field, stored: NDArray[Any], sizes: RowSizes) -> NDArray[np.int64]:
-    """Return the stored bytes of each row of a flat field. Those of raw rows must follow from their sizes."""
+    """Return the stored bytes of each row of a flat field. The bytes of raw rows must follow from their sizes."""
     if field.is_encoded:
         if not ((stored > 0) & (stored < MOST_ROW_BYTES)).all() or stored.sum(dtype=np.float64) >= MOST_BYTES:
             raise DamagedError(f"{path}: the lengths of {field.name!r} are not possible")

@@ -1,7 +1,7 @@
 """The metadata of an HDF5 file as our packer writes it, checked in full: the data sets of the root group.
 
 libhdf5 is not used: it acts on much that a file may ask for. FORMAT.md lists what is expected; anything else raises
-ValueError. The names below are those of the HDF5 File Format Specification.
+ValueError. The names below are from the HDF5 File Format Specification.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The blocks of an HDF5 file: its superblock, and the object headers whose messages describe groups and data sets.
 
 Positions are checked against the file, lengths against what our packer writes, and checksums before anything in a block
-is used. The names below are those of the HDF5 File Format Specification.
+is used. The names below are from the HDF5 File Format Specification.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WIDE = 0x01
 """The flag for a length of two bytes."""
 _CHECKSUM_BYTES = 4
 _MOST_BYTES = 4096
-"""The most bytes of a block. That of 66 links has 3,400."""
+"""The most bytes of a block. A block of 66 links has 3,400."""
 
 UNDEFINED = 2**64 - 1
 
@@ -82,7 +82,7 @@ def _checked(data: Contents, start: int, length: int) -> bytes:
 
 
 def _cut(data: Contents, start: int, length: int) -> bytes:
-    """Return some bytes of the file, all of which must exist."""
+    """Return some bytes of the file. All must exist."""
     if not 0 <= start <= len(data) - length:
         raise ValueError(f"its metadata at {start} ends beyond the file; was it cut short?")
     return bytes(data[start : start + length])

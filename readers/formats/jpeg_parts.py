@@ -1,8 +1,8 @@
 """Parts of JPEG rows: of a file with restart markers only the stretches that a part touches are decoded.
 
 The codes between two markers stand alone. Those that are needed become a file of their own, behind the header of the
-row. This gives the pixels of the whole row only without chroma subsampling: subsampled colours are blended with those
-of their neighbours. Any other file is decoded as a whole.
+row. This gives the pixels of the whole row only without chroma subsampling: subsampled colours are blended with the
+colours of their neighbours. Any other file is decoded as a whole.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _starts(stored: NDArray[np.uint8], head: Head) -> NDArray[np.int64] | None:
 
 
 def _numbers(count: int) -> NDArray[np.uint8]:
-    """Return the last bytes of so many restart markers: they are counted from 0 to 7, and again from 0."""
+    """Return the last bytes of this number of restart markers: they are counted from 0 to 7, and again from 0."""
     return (RESTART + np.arange(count) % 8).astype(np.uint8)
 
 

@@ -1,6 +1,6 @@
 """Rows in tiles that are too large for memory: read strip by strip, or only at some points.
 
-A strip is as high as a tile. That of a volume is as deep as one. Its picture is its middle slice.
+A strip is as high as a tile. A strip of a volume is as deep as a tile. Its picture is its middle slice.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def has_large_picture(shard: Shard, field: Field, row: int) -> bool:
 
 
 def reduced(shard: Shard, field: Field, row: int, most: tuple[int, ...]) -> NDArray[Any]:
-    """Return a row; if it is too large for memory, its picture with at most so many rows and columns, evenly taken."""
+    """Return a row; if it is too large for memory, its picture with at most this number of rows and columns."""
     if not is_large(shard, field, row):
         return shard.pixels(field, row)
     down, across = (_middles(side, min(side, count)) for side, count in zip(shard.size(row)[-2:], most, strict=True))

@@ -41,7 +41,7 @@ Offsets = NDArray[np.int64]
 Node = tuple[bytes, int, int]
 """An entry: its key, the offset of its value, and the value's size."""
 ReadBytes = Callable[[int, int], memoryview]
-"""Returns so many bytes of a file from an offset on, or fewer at its end."""
+"""Returns a number of bytes of a file from an offset on, or fewer at its end."""
 MOST_PAGE = 65536
 
 _MAGIC, _DATA_VERSION = 0xBEEFC0DE, 1
@@ -197,7 +197,7 @@ def flat_layout(fields: Sequence[Field], key: np.dtype[Any]) -> dict[str, ValueP
 
 
 def nodes(path: Path, size: int, read: ReadBytes) -> Iterator[Node]:
-    """Yield every entry in key order, from a file of so many bytes."""
+    """Yield every entry in key order, from a file of this number of bytes."""
     header = _PAGE.size
     first = read(0, MOST_PAGE)
     magic, version, _, _ = _META.unpack_from(first, header)

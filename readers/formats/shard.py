@@ -123,9 +123,9 @@ class Shard:
             unpack_row(field, self.stored(field, row), out)
 
     def window(self, field: Field, row: int, part: Area) -> NDArray[Any]:
-        """Return a part of a row of a field. Of a row in tiles only the tiles that it touches are read, of a JPEG row
-        with restart markers only what it touches is decoded. Of a raw row it is a view of the map: copy from it, do not
-        keep it."""
+        """Return a part of a row of a field. In a row in tiles, only the tiles that it touches are read; in a JPEG row
+        with restart markers, only what it touches is decoded. A part of a raw row is a view of the map: copy from it,
+        do not keep it."""
         if not (field.is_tiled or field.is_jpeg):
             return self.pixels(field, row)[index_of(part)]
         with self.naming(row):

@@ -129,7 +129,7 @@ def _tile(field: Field, stored: NDArray[np.uint8], shape: tuple[int, ...]) -> ND
 
 
 def _copy(out: NDArray[Any], numbers: NDArray[Any]) -> None:
-    """Copy numbers, also those of interleaved pixels."""
+    """Copy numbers, also of interleaved pixels."""
     if numbers.ndim == BANDS_OF_SPLIT == len(numbers) and numbers.strides[0] == numbers.itemsize == 1:
         split(numbers.transpose(1, 2, 0), out)
     else:

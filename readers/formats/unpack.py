@@ -38,7 +38,7 @@ def unpack_bytes(encoding: str, stored: NDArray[np.uint8], out: NDArray[Any]) ->
 
 
 def _from_zstd(stored: NDArray[np.uint8], out: NDArray[Any]) -> bool:
-    """Unpack a frame of Zstandard. Return whether it holds so many bytes."""
+    """Unpack a frame of Zstandard. Return whether it holds this number of bytes."""
     import zstandard
 
     if not hasattr(_MINE, "zstd"):

@@ -9,7 +9,7 @@ from readers.pictures.draw import Picture
 from readers.pictures.shrink import ShownSize
 
 HALF = "▀"
-"""The upper half of a character: its colour is that of one pixel, the background that of the pixel below."""
+"""The upper half of a character: its colour shows a pixel, its background shows the pixel below."""
 SHADES = " .:-=+*#%@"
 RESET = "\x1b[0m"
 TALL = 2
@@ -19,7 +19,7 @@ _LEVELS = np.array([0, 95, 135, 175, 215, 255])
 
 
 def fitted_blocks(size: ShownSize, columns: int, lines: int) -> ShownSize:
-    """Return the height and width in pixels at which a picture fills so many columns and lines, two pixels a line."""
+    """Return the height and width in pixels of a picture that fills these columns and lines, two pixels a line."""
     scale = min(columns / size[1], TALL * lines / size[0])
     height, width = max(1, round(size[0] * scale)), max(1, round(size[1] * scale))
     return min(TALL * lines, height + height % TALL), min(columns, width)

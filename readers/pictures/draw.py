@@ -22,13 +22,13 @@ from readers.pictures.window import ShownPart, has_window, window_of
 Picture = NDArray[np.uint8]
 """Red, green and blue: (H, W, 3)."""
 SHOWN, HATCHED, FAINT, HIDDEN = range(4)
-"""The kinds of pixels of a label: a class or value; ignored; nothing, such as no object; not asked for."""
+"""The kinds of pixels of a label: a class or value, ignored, nothing (such as no object), not requested."""
 STRIPE = 4
 """The width of the stripes where classes overlap."""
 OBJECTS = 64
-"""So many colours are used for objects."""
+"""The number of colours for objects."""
 MOST_MENDED = 100
-"""So many objects get another colour because a neighbour has theirs."""
+"""The most objects that get another colour because a neighbour has theirs."""
 BACKGROUND = (24, 26, 31)
 """The colour of pixels in no object and no class."""
 _RAMP = "440154 482475 414487 355f8d 2a788e 21918c 22a884 44bf70 7ad151 bddf26 fde725"
@@ -49,7 +49,7 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Look:
-    """A size, a palette, a window of numbers, some of the classes; None means those of the row, and all."""
+    """A size, a palette, a window of numbers, some of the classes; None means as in the row, and all classes."""
 
     size: ShownSize | None = None
     palette: Palette | None = None
@@ -69,14 +69,14 @@ def draw(field: Field, pixels: NDArray[Any], look: Look | None = None) -> Drawin
 
 
 def ramp() -> Picture:
-    """Return the 256 colours of measured values, from low to high: those of Viridis."""
+    """Return the 256 colours of measured values, from low to high: the colours of Viridis."""
     stops = np.array([list(bytes.fromhex(stop)) for stop in _RAMP.split()], np.float64)
     at = np.linspace(0, len(stops) - 1, 256)
     return np.stack([np.interp(at, np.arange(len(stops)), band) for band in stops.T], -1).round().astype(np.uint8)
 
 
 def shown_bands(bands: tuple[str, ...]) -> tuple[int, int, int]:
-    """Return the bands that are drawn as red, green and blue: those of these names, else the first three.
+    """Return the bands that are drawn as red, green and blue: the bands with these names, else the first three.
 
     Of two bands, the first is red and blue, the second green.
     """
@@ -102,7 +102,7 @@ def _picture(field: Field, pixels: NDArray[Any], look: Look) -> Drawing:
 
 
 def _bands_note(field: Field, bands: tuple[int, ...], windows: dict[int, ShownPart]) -> str:
-    """Return which bands are shown if there are others, and of which numbers, if these are not those of the field."""
+    """Return which bands are shown if there are others, and the range of numbers if it is not the field's range."""
     names = field.bands or ()
     some = len(names) > 3 or len(names) == 2
     named = f"{', '.join(names[band] for band in bands)} of {len(names)} bands" if some else ""
@@ -183,7 +183,7 @@ def _like_a_neighbour(ids: NDArray[Any], slots: NDArray[np.uint8]) -> NDArray[An
 
 
 def _grown(inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return the pixels next to a part, without those of the part."""
+    """Return the pixels next to a part, without the part."""
     out = np.zeros_like(inside)
     out[1:] |= inside[:-1]
     out[:-1] |= inside[1:]

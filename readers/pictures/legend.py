@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 INK, SOFT = (28, 37, 48), (104, 115, 128)
 LETTER, LINE, SWATCH = 14, 24, 14
 MOST_SHOWN = 240
-"""A legend names at most so many classes: those with the largest shares."""
+"""The most classes in a legend: it names the classes with the largest shares."""
 WIDEST, GAP = 340, 28
 HATCH = (150, 156, 164)
 RAMP_NOTE = "from the low number below a picture to the high one"

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from PIL.ImageDraw import ImageDraw
 
 WIDTH, MARGIN, GAP, SEAM = 1600, 36, 18, 2
-"""The greatest width; around everything; between cells; between a picture and its overlay."""
+"""The greatest width, and the space around everything, between cells, and between a picture and its overlay."""
 MOST_ROWS = 600
-"""A sheet shows at most so many rows."""
+"""The most rows that a sheet shows."""
 LEAST, MOST = 72, 420
-"""The least and the most width of a cell; the most is also that of the height of a picture."""
+"""The least and the most width of a cell; the most is also the most height of a picture."""
 WIDE = 1.5
 """Pictures that are so much wider than high have their overlay below and not at their side."""
 SHAPE = 0.72

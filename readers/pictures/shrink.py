@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 ShownSize = tuple[int, int]
 """Height and width."""
 SAMPLES = 3
-"""A shown pixel is the mean of at most so many pixels on each side of the part that it covers."""
+"""A shown pixel is the mean of at most this number of pixels on each side of the part that it covers."""
 THINNEST = 3
 """The least height or width of a picture that is made to fit."""
 

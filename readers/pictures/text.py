@@ -28,7 +28,7 @@ WANTED = ("DejaVuSans.", "NotoSans-Regular", "NotoSansCJK-Regular", "NotoSansCJK
 """Beginnings of the names of fonts with many characters, the first ones first."""
 MOST_FONTS = 12
 MOST_FILES = 5000
-"""So many files of fonts are looked at."""
+"""The most files of fonts that are opened."""
 MOST_CHARACTERS = 300
 """A longer text is cut in the middle before it is measured."""
 ELLIPSIS = "…"
@@ -42,7 +42,7 @@ def width_of(text: str, size: int) -> int:
 
 
 def cut_to(text: str, width: int, size: int) -> str:
-    """Return a harmless text that is at most so many pixels wide, by leaving out its middle."""
+    """Return a harmless text that is at most this number of pixels wide, by leaving out its middle."""
     text = visible(text)
     if len(text) > MOST_CHARACTERS:
         text = _middle_out(text, MOST_CHARACTERS)
@@ -69,7 +69,7 @@ def write(draw: ImageDraw, position: tuple[int, int], text: str, size: int, colo
 
 
 def _middle_out(text: str, kept: int) -> str:
-    """Return the beginning and the end of a text, of so many characters together."""
+    """Return the beginning and the end of a text, together of this length."""
     return text[: (kept + 1) // 2] + ELLIPSIS + text[len(text) - kept // 2 :]
 
 
@@ -99,7 +99,7 @@ def _has(font: Font, character: str) -> bool:
 
 @cache
 def _fonts(size: int) -> Sequence[Font]:
-    """Return the font of Pillow, and those of this machine that have more characters."""
+    """Return the font of Pillow, and fonts of this machine that have more characters."""
     from PIL import ImageFont
 
     fonts: list[Font] = [ImageFont.load_default(size)]

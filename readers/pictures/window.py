@@ -11,7 +11,7 @@ from readers.contract.fields import Field
 from readers.contract.kinds import PICTURE
 
 MOST_READ = 1 << 16
-"""Percentiles are those of at most about so many pixels, taken evenly from the row."""
+"""Percentiles are taken from at most about this number of pixels, evenly spread over the row."""
 PERCENTILES = 1, 99
 
 

@@ -14,7 +14,7 @@ LINE, NAME, VALUE, WIDTH = 24, 190, 110, 720
 LETTERS = 26
 """Longer names lose their end; the whole name appears under the mouse."""
 SPREAD = 200
-"""Numbers that are so many times apart need a logarithmic scale: else the small ones have no bar."""
+"""Numbers that differ by this factor need a logarithmic scale: else the small ones have no bar."""
 
 
 @dataclass(frozen=True)

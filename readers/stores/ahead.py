@@ -147,7 +147,7 @@ class Ahead:
             self._needed[shard] += 1
 
     def _forget(self, shards: Sequence[int]) -> list[int]:
-        """Return those of the shards of a batch that no other batch needs."""
+        """Return the shards of a batch that no other batch needs."""
         over = []
         for shard in shards:
             self._needed[shard] -= 1

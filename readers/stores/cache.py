@@ -103,7 +103,7 @@ def open_cache(target: Path, limit: int | None) -> Cache:
 
 
 class CachedPack:
-    """A generation of a pack in a store, of which this machine has some shards in `root`."""
+    """A generation of a pack in a store. This machine has some of its shards in `root`."""
 
     def __init__(self, cache: Cache, store: Store, manifest: Manifest) -> None:
         self.cache, self.url, self.manifest = cache, store.url, manifest
@@ -210,7 +210,7 @@ def pack_folder(cache: Cache, store: Store) -> Path:
 
 
 def read_manifest(store: Store, generation: int | None) -> Manifest:
-    """Read a manifest of the pack in a store: the current one, or that of a generation."""
+    """Read a manifest of the pack in a store: the current one, or the manifest of a generation."""
     name = MANIFEST if generation is None else generation_path(Path(), generation).as_posix()
     try:
         data = read_small(store, name, MOST_BYTES)

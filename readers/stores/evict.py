@@ -86,7 +86,10 @@ class Budget:
                     file.truncate(size)
 
     def publish(self, partial: Path, names: Sequence[str]) -> None:
-        """Move the files of a fetched unit out of its folder, in this order. Nobody counts files in the same moment."""
+        """Move the files of a fetched unit out of its folder, in this order.
+
+        No process counts files in the same moment.
+        """
         with only_owner(self._lock):
             for name in names:
                 _remove(partial.parent / name)
@@ -103,7 +106,7 @@ class Budget:
             return _delete((lock, *files))
 
     def _limit(self) -> int:
-        """Return the least limit that a running process has; those of processes that ended are deleted."""
+        """Return the least limit that a running process has; the limits of processes that ended are deleted."""
         limits = (path for path in self._limits.iterdir() if path.name.isdecimal())  # mounts add files of their own
         for path in sorted(limits, key=lambda path: int(path.name)):
             with if_unused(path) as unused:
@@ -143,7 +146,10 @@ class Budget:
         return left
 
     def _units(self) -> Iterator[Unit]:
-        """Yield all that counts. Files of a fetch that was killed are deleted; those of others have no time of use."""
+        """Yield all that counts.
+
+        Files of a fetch that was killed are deleted; files of other fetches have no time of use.
+        """
         for pack in sorted(self.packs.iterdir()):
             for folder in (pack / SHARDS, pack / GENERATIONS):
                 for name, files in _by_unit(folder).items():

@@ -108,18 +108,18 @@ class Fetcher:
         partial = partial_folder(unit)
         names = [Path(expected.name).name for expected in files]
         try:
-            shutil.rmtree(partial, ignore_errors=True)  # of somebody who was killed
+            shutil.rmtree(partial, ignore_errors=True)  # of a process that was killed
             self.budget.reserve(partial, {name: expected.size for name, expected in zip(names, files, strict=True)})
             for name, expected in zip(names, files, strict=True):
                 with (partial / name).open("r+b", buffering=0) as file:
                     fetch_object(self.store, expected, file)
                     os.fsync(file.fileno())
             sync_folder(partial)
-            lock = ReadLock(partial / names[-1])  # before anybody could delete it again
+            lock = ReadLock(partial / names[-1])  # before another process could delete it again
             self.budget.publish(partial, names)
             sync_folder(unit.parent)
             return lock
-        except FileNotFoundError:  # somebody deleted the cache
+        except FileNotFoundError:  # the cache was deleted
             raise
         except OSError as error:
             raise ReadError(

@@ -92,7 +92,7 @@ class HubStore:
         return self.create(name, data)
 
     def _mapped(self, name: str, start: int, stop: int | None) -> Iterator[tuple[str, bytes]]:
-        """Yield the ETag and pieces of a file; errors are those of a store."""
+        """Yield the ETag and pieces of a file; errors are errors of a store."""
         pieces = self._pieces(check_name(name), start, stop)
         while True:
             with self.errors(name):
@@ -143,7 +143,7 @@ class HubStore:
 
     @contextmanager
     def errors(self, name: str = "") -> Iterator[None]:
-        """Turn the errors of huggingface_hub into those of a store. None shows an address: it may be a signed one."""
+        """Turn the errors of huggingface_hub into errors of a store. None shows an address: it may be a signed one."""
         hub, where = self._errors_of_hub, f"{self.url}/{name}" if name else self.url
         try:
             yield

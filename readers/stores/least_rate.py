@@ -11,7 +11,7 @@ from readers.contract.errors import StoreBusyError
 LEAST_RATE = 1 << 10
 """Bytes a second."""
 WINDOW_SECONDS = 60.0
-"""The rate is that of at least so many seconds, so a short pause ends nothing."""
+"""The rate is measured over at least this number of seconds, so a short pause ends nothing."""
 CALL_RATE = 1 << 14
 """Bytes a second of a call that shows none of its bytes before the last one has come."""
 
@@ -35,7 +35,7 @@ class LeastRate:
 
 
 def call_seconds(size: int) -> float:
-    """Return how long a call may take that returns so many bytes at once."""
+    """Return how long a call may take that returns this number of bytes at once."""
     return WINDOW_SECONDS + size / CALL_RATE
 
 

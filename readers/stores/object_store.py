@@ -34,7 +34,7 @@ LONG_SECONDS = 3600
 SLOWEST = 1 << 19
 """Bytes a second. The client counts the seconds of an upload as silence, so it gets this much longer for its size."""
 STEP = 64.0
-"""Uploads wait for a multiple of so many seconds longer, because each number needs a client of its own."""
+"""Uploads wait for a multiple of this number of seconds longer, because each number needs a client of its own."""
 PIECE = 1 << 20
 """The least bytes for which `fetch` waits together."""
 LEAST = 1

@@ -39,7 +39,7 @@ def target_problem(target: Path) -> str | None:
     if not stat.S_ISDIR(mode):
         return f"{target}: is not a folder"
     if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-        return f"{target}: everybody may rename its files; name a folder that only you can write to"
+        return f"{target}: every user may rename its files; name a folder that only you can write to"
     return None
 
 

@@ -1,5 +1,5 @@
 """Find sentences that a reader has to read twice: headless docstrings, and phrases with a plain word for them.
-Pages are also read for six further habits, outside of their code.
+Pages, and the docstrings, comments and texts of the product, are also read for six further habits.
 
     tools/run checks.language [ROOM ...]     count the findings of each room; name rooms to list theirs
 
@@ -10,8 +10,10 @@ findings.
 from __future__ import annotations
 
 import ast
+import io
 import re
 import sys
+import tokenize
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -26,24 +28,12 @@ ALLOWED = ("tools/checks/language.py", "tests/test_docs_language.py", "docs/meas
 
 HEADLESS = re.compile(r"(What|How|Where|Whether|Which|When|Why|Of|As|For to)\b")
 HEAD_ADVICE = "begin with a verb or a noun"
-VAGUE_NAMES = frozenset({"one", "said", "told"})
-FILLER_NAMES = frozenset({"each", "found", "given", "known", "there", "wanted"})
+VAGUE_NAMES = frozenset({"each", "found", "given", "known", "one", "said", "there", "told", "wanted"})
 NAME_ADVICE = "name the thing: shard, row, field, message, index, path"
-NAMED_ROOMS = ("packer/", "readers/")
-"""Folders whose variables are checked, too."""
-FILLED_ROOMS = (
-    "packer/bench/",
-    "packer/building/",
-    "packer/cli/bench",
-    "packer/engines/",
-    "packer/packs/",
-    "packer/plan/",
-    "packer/sources/archives/recordio",
-    "packer/sources/archives/tf_example.py",
-    "packer/sources/archives/tfrecord",
-    "packer/sources/arrays/torch",
-)
-"""Rooms that still have filler names. Take a room off this list when it is free of them; add none."""
+PRODUCT = ("packer/", "readers/")
+"""Folders whose variables and texts are checked, too."""
+PUBLIC_NAMES = frozenset({("packer/packs/repair.py", "found")})
+"""Parameters that programs of users pass by name, so they stay."""
 PHRASES = {
     r"(?:is|are|was|were|be|been) told(?! apart)": "is printed, is reported, gets",
     r"(?:is|are|was|were|be|been) said": "is set, is described, is printed",
@@ -67,7 +57,7 @@ PATTERNS = [
     (re.compile(rf"(?<![\w-])(?:{phrase})(?![\w-])".replace(" ", r"\s+"), re.IGNORECASE), advice)
     for phrase, advice in PHRASES.items()
 ]
-PAGE_PHRASES = {
+PROSE_PHRASES = {
     r"as they are|as it is|(?:those|that) of": "name the thing again",
     r"so many|of which|as ever": "give the number; start a new sentence; as usual",
     r"(?:lies?|lay|lying) (?:in|on|at|next|below|above|under|behind|between|outside|inside|within|near|partly)": (
@@ -76,20 +66,30 @@ PAGE_PHRASES = {
     r"(?:some|no|any|every)body|(?:some|any|every)one|whoever": "the process, the user, the reader",
     r"(?:is|are) (?:problems?|questions?|a problem|a question)": "say what the program does",
 }
-"""Habits of pages, which are found outside of code blocks and code words."""
-PAGE_PATTERNS = [
-    *(
-        (re.compile(rf"\b(?:{phrase})\b".replace(" ", r"\s+"), re.IGNORECASE), advice)
-        for phrase, advice in PAGE_PHRASES.items()
-    ),
-    (
-        re.compile(
-            r"(?:^|(?<=[.:;|] )|(?<=- ))Of (?:an?|the|all|each|both|these|those|rows|several|\d[\d,.]*)\b", re.M
-        ),
-        "begin with the subject",
-    ),
-    (re.compile(r"^(?![|\d])[^|\n]*?(?:[^.:;|\n]+;){3}", re.MULTILINE), "a sentence for each fact"),
+"""Habits of prose: of pages outside of code blocks and code words, and of the texts in the code of the product."""
+PROSE_PATTERNS = [
+    (re.compile(rf"\b(?:{phrase})\b".replace(" ", r"\s+"), re.IGNORECASE), advice)
+    for phrase, advice in PROSE_PHRASES.items()
 ]
+OF_A = r"Of (?:an?|the|all|each|both|these|those|rows|several|\d[\d,.]*)\b"
+SUBJECT_FIRST = "begin with the subject"
+SHORTER = "a sentence for each fact"
+PAGE_PATTERNS = [
+    *PROSE_PATTERNS,
+    (re.compile(rf"(?:^|(?<=[.:;|] )|(?<=- )){OF_A}", re.MULTILINE), SUBJECT_FIRST),
+    (re.compile(r"^(?![|\d])[^|\n]*?(?:[^.:;|\n]+;){3}", re.MULTILINE), SHORTER),
+]
+TEXT_PATTERNS = [
+    *PROSE_PATTERNS,
+    (re.compile(rf"\b{OF_A}".replace(" ", r"\s+")), SUBJECT_FIRST),
+    (re.compile(r"(?:[^.:;|'>]+;){3}"), SHORTER),
+]
+"""The same habits in wrapped texts: a capital letter begins a sentence, and a chain goes over lines.
+
+A chain has no quotes or arrows: policies of browsers and drawn steps have semicolons, too.
+"""
+LEAST_WORDS = 3
+"""Words of a string that is read as prose. Shorter ones are names and patterns."""
 CODE = re.compile(r"^```.*?^```|`[^`\n]*`|\]\([^)\n]*\)", re.MULTILINE | re.DOTALL)
 TEST_NAME = re.compile(r"def test_\w+")
 COMMENT = re.compile(r"^( *)#", re.MULTILINE)
@@ -110,24 +110,18 @@ def findings(path: str, text: str) -> Iterator[Finding]:
     plain = COMMENT.sub(r"\1 ", TEST_NAME.sub(lambda name: name[0].replace("_", " "), text))
     yield from matches(path, plain, PATTERNS)
     if path.endswith(".md"):
-        prose = CODE.sub(lambda code: re.sub(r"[^\n]", "_", code[0]), text)
-        yield from matches(path, prose, PAGE_PATTERNS)
+        yield from matches(path, without_code(text), PAGE_PATTERNS)
     if path.endswith(".py"):
         tree = ast.parse(text)
+        for line, prose in texts(tree, text) if path.startswith(PRODUCT) else ():
+            for finding in matches(path, without_code(prose), TEXT_PATTERNS):
+                yield finding._replace(line=finding.line + line - 1)
         for line, doc in docstrings(tree):
             if HEADLESS.match(doc):
                 yield Finding(path, line, f"docstring begins with {doc.split()[0]}", HEAD_ADVICE)
-        vague = vague_names(path)
-        for line, name in variables(tree) if vague else ():
-            if name in vague:
+        for line, name in variables(tree) if path.startswith(PRODUCT) else ():
+            if name in VAGUE_NAMES and (path, name) not in PUBLIC_NAMES:
                 yield Finding(path, line, f"variable {name}", NAME_ADVICE)
-
-
-def vague_names(path: str) -> frozenset[str]:
-    """Return the names that variables of this file may not have."""
-    if not path.startswith(NAMED_ROOMS):
-        return frozenset()
-    return VAGUE_NAMES if path.startswith(FILLED_ROOMS) else VAGUE_NAMES | FILLER_NAMES
 
 
 def matches(path: str, text: str, patterns: Iterable[tuple[re.Pattern[str], str]]) -> Iterator[Finding]:
@@ -136,6 +130,44 @@ def matches(path: str, text: str, patterns: Iterable[tuple[re.Pattern[str], str]
         for match in pattern.finditer(text):
             if not match[0].lower().startswith("there"):  # there is no such file
                 yield Finding(path, text.count("\n", 0, match.start()) + 1, " ".join(match[0].split()), advice)
+
+
+def without_code(text: str) -> str:
+    """Return a text with a mark in place of each character of code blocks, code words and addresses."""
+    return CODE.sub(lambda code: re.sub(r"[^\n]", "_", code[0]), text)
+
+
+def texts(tree: ast.Module, code: str) -> Iterator[tuple[int, str]]:
+    """Yield the first line and the text of each docstring, message and comment. A mark stands for a field.
+
+    Strings of less than three words are left out, because they are names, patterns and keys.
+    """
+    parts = set[int]()
+    for node in ast.walk(tree):  # an f-string comes before its parts
+        match node:
+            case ast.JoinedStr(values=values):
+                parts.update(map(id, values))
+                text = "".join(str(part.value) if isinstance(part, ast.Constant) else "_" for part in values)
+            case ast.Constant(value=str(value)) if id(node) not in parts:
+                text = value
+            case _:
+                continue
+        if len(text.split()) >= LEAST_WORDS:
+            yield node.lineno, text
+    yield from comments(code)
+
+
+def comments(code: str) -> Iterator[tuple[int, str]]:
+    """Yield the first line and the text of each comment, which may have several lines."""
+    first, lines = 0, list[str]()
+    for token in tokenize.generate_tokens(io.StringIO(code).readline):
+        if token.type != tokenize.COMMENT:
+            continue
+        if token.start[0] != first + len(lines):
+            yield first, "\n".join(lines)
+            first, lines = token.start[0], []
+        lines.append(token.string.lstrip("# "))
+    yield first, "\n".join(lines)
 
 
 def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:

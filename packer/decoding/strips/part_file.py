@@ -1,4 +1,4 @@
-"""`PartFile`: a file of which only the parts that are asked for are in memory."""
+"""`PartFile`: a file that has only the requested parts in memory."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class _Stream:
             raise BadPair("looks back by less than 32 KiB, and is not read line by line; save it again")
 
     def read(self, count: int) -> bytearray:
-        """Return so many bytes."""
+        """Return this number of bytes."""
         data = bytearray()
         try:
             while len(data) < count:
@@ -103,7 +103,7 @@ class _Stream:
             raise BadPair("is damaged: it holds more pixel data than a picture of its size; save it again")
 
     def _next(self, most: int) -> bytes:
-        """Return some bytes, at most so many; raise BadPair behind the last one."""
+        """Return some bytes, at most this number; raise BadPair behind the last one."""
         rest = self._unpacking.unconsumed_tail or next(self._pieces, b"")
         data: bytes = self._unpacking.decompress(rest, most)
         if not rest and not data and not self._unpacking.eof:

@@ -24,7 +24,7 @@ BAND, MOST_TILE = 256, 1024
 MOST_BAND = 1 << 28
 """The most bytes of these lines, as openslide gives them."""
 WHOLE = 1 << 26
-"""A level of at most so many pixels is read at once, unless its lines lie exactly on lines of level 0."""
+"""The most pixels of a level that is read at once, unless its lines are exactly lines of level 0."""
 HALF = 128
 """A pixel of less opacity was not scanned."""
 _COLOUR = re.compile(r"#?([0-9A-Fa-f]{6})")
@@ -72,7 +72,7 @@ class SlideFile:
         self._exits.close()
 
     def _band_lines(self) -> int:
-        """Return how many lines are read together: those of some lines of tiles, so that each is decoded once."""
+        """Return how many lines are read together: the height of some lines of tiles, so that each is decoded once."""
         height, width = self.size
         if not self._downsample.is_integer() and height * width <= WHOLE:
             return height

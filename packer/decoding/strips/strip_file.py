@@ -27,7 +27,7 @@ class _Lines(Protocol):
 
 
 class StripFile:
-    """The numbers are those of `decode`, and damage is refused like there, when the lines that have it are decoded.
+    """The numbers are the same as from `decode`. Damage is refused when its lines are decoded.
 
     A file that cannot be decoded line by line is decoded at once with its first lines: JPEG, WebP and BMP, interlaced
     PNG, a TIFF whose blocks are huge, and pictures that EXIF turns.

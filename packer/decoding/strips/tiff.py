@@ -17,7 +17,7 @@ from packer.decoding.tiff.picture import stored
 MOST_BLOCKS = 256 << 20
 """The most bytes of the blocks in one line, unpacked: they are in memory together."""
 PIECE_LINES = 64
-"""Plain strips are read in pieces of so many lines: many programs store a picture as one strip."""
+"""The lines of a piece in which plain strips are read: many programs store a picture as one strip."""
 
 
 class TiffLines:
@@ -60,7 +60,7 @@ class TiffLines:
 
 
 def _pieces(block: Block, length: int) -> Iterator[Block]:
-    """Cut a plain block of a file of so many bytes into blocks of fewer lines."""
+    """Cut a plain block of a file of this size into blocks of fewer lines."""
     shape = block.shape
     if block.count < shape.size or block.offset + block.count > length:
         raise cut_short(block)
@@ -75,7 +75,7 @@ def _bottom(block: Block) -> int:
 
 
 def _copy(block: Block, numbers: Pixels, lines: Pixels, top: int) -> None:
-    """Copy what a block has of some lines, the first of which is `top`."""
+    """Copy what a block has of some lines, from the line `top` on."""
     first, last = max(block.top, top), min(_bottom(block), top + len(lines))
     target = lines[first - top : last - top, block.left : block.left + block.shape.columns, block.channels]
     target[:] = numbers[first - block.top : last - block.top, : target.shape[1]]

@@ -44,7 +44,7 @@ _LONG = """
     000000011100 000000011101 000000011110 000000011111
 """
 _RUNS = [*range(64), *range(64, 2561, 64)]
-"""The run of each code: first those of one colour, then those longer than 1,728 pixels, which both colours share."""
+"""The run of each code: first the codes of one colour, then the codes over 1,728 pixels, which both colours share."""
 
 
 def _table(codes: Iterable[str], meanings: Iterable[int]) -> Codes:

@@ -39,7 +39,7 @@ _COMPRESSIONS = {
 }
 _OPAQUE_OR_NOT = (1, 2)
 MOST_CHANNELS = 1024
-"""More channels are refused. A picture of so many has each in a file of its own."""
+"""More channels are refused. A picture with more has each channel in a file of its own."""
 
 
 def check(tiff: Directory) -> None:
@@ -97,7 +97,7 @@ def _colours(tiff: Directory) -> int:
 
 
 def palette(tiff: Directory) -> NDArray[np.uint8] | None:
-    """Return rows of red, green, blue, alpha. TIFF stores 16 bits per colour, of which the upper 8 count.
+    """Return rows of red, green, blue, alpha. TIFF stores 16 bits per colour, and the upper 8 count.
 
     If no number needs more than 8 bits, the lower 8 count: some writers make this mistake, and libtiff allows it.
     """

@@ -91,7 +91,7 @@ class Directory:
 
     @property
     def orientation(self) -> int:
-        """The tag's number, or that of XMP if there is no tag."""
+        """The tag's number, or the number of XMP if there is no tag."""
         xmp = self.texts.get(XMP, b"")
         turned = self.one(ORIENTATION) if ORIENTATION in self.numbers else xmp_orientation(xmp) or 1
         return turned if 1 <= turned <= 8 else 1
@@ -158,7 +158,7 @@ def read_directory(file: BinaryIO, page: int | None = None) -> Directory:
 
 
 def directories(file: BinaryIO) -> Iterator[int]:
-    """Yield where the directory of each page begins, without those of smaller copies of pages."""
+    """Yield where the directory of each page begins, without smaller copies of pages."""
     layout, offset = _start(file)
     seen, copies = set[int](), 0
     while offset:

@@ -54,7 +54,7 @@ def _keep_what_decides(marker: int, content: bytes) -> bytes | None:
 
 
 def _decoded(stream: bytes, shape: TiffShape) -> bytes:
-    """Return the bytes of the pixels of a block, whose size and channels must be those of the directory."""
+    """Return the bytes of the pixels of a block, whose size and channels must be as the directory says."""
     try:
         header = jpeg.read(BytesIO(stream))
     except (struct.error, IndexError) as error:

@@ -29,15 +29,15 @@ def planned(options: FieldOptions, table: ClassTable | None, files: FileRules) -
 
 def check_headers(fields: Sequence[PlannedField], ref: RowRef, heads: Sequence[Header]) -> None:
     """Raise BadPair if a shard would certainly reject a row with these headers."""
-    given = iter(heads)
+    headers = iter(heads)
     for field, part in zip(fields, ref.parts, strict=False):
         if part:
             with naming(part), naming_option(field.name):
-                field.check(next(given))
+                field.check(next(headers))
 
 
 def read_rules(fields: Sequence[PlannedField]) -> ReadRules | None:
-    """Return the rules for images and labels, as far as they are known."""
+    """Return the known rules for images and labels."""
     by_name = {field.name: field.read for field in fields}
     image, label = by_name.get(IMAGE), by_name.get(LABEL, LabelRules())
     return ReadRules(image, label) if isinstance(image, ImageRules) and isinstance(label, LabelRules) else None

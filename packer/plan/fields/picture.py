@@ -57,21 +57,21 @@ class PlannedPicture(PlannedField):
 
     def stored(self, sides: tuple[int | None, ...] | None) -> Field:
         """Return a picture of the numbers in the files, or of numbers that are scaled to 0..255 or 0..1."""
-        name, wanted = self.name, NUMBERS[self.options.dtype] if self.options.dtype else None
+        name, dtype = self.name, NUMBERS[self.options.dtype] if self.options.dtype else None
         if self.bands is None:
-            return picture_field(name, wanted or "|u1", sides)
+            return picture_field(name, dtype or "|u1", sides)
         if self.options.range is not None:
-            if wanted not in (None, *IMAGE_DTYPES.values()):
+            if dtype not in (None, *IMAGE_DTYPES.values()):
                 raise UsageError(
                     f"{self._flag('range')}: makes numbers from 0 to 1, which are stored as {', '.join(IMAGE_DTYPES)}"
                 )
-            return picture_field(name, wanted or "|u1", sides, self.bands)
+            return picture_field(name, dtype or "|u1", sides, self.bands)
         assert self.dtype is not None, "a file without a range keeps its type"
-        if wanted in (None, self.dtype):
+        if dtype in (None, self.dtype):
             field = picture_field(name, self.dtype, sides, self.bands)
             return field if self.dtype == "|u1" else replace(field, range=None)
-        if self.dtype == "|u1" and wanted in FLOATS:
-            return picture_field(name, str(wanted), sides, self.bands)
+        if self.dtype == "|u1" and dtype in FLOATS:
+            return picture_field(name, str(dtype), sides, self.bands)
         raise UsageError(
             f"{self._flag('dtype')} {self.options.dtype}: the files of {name} hold {np.dtype(self.dtype)}; "
             f"leave it out, or give {self._flag('range')} LOW,HIGH, the numbers that become 0 and 1"

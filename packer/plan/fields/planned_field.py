@@ -36,7 +36,7 @@ class PlannedField(ABC):
     dtype: str | None = None
     """The type of the numbers in the files, if the field is stored as its files are."""
     bands: tuple[str, ...] | None = None
-    """The names of the bands of a picture that is stored as it is in the files."""
+    """The names of the bands of a picture that is stored unchanged."""
     few_bits: int | None = None
     """The bits of a number in the files if there are fewer than 8: the highest number is another one then."""
     encoding: str = RAW
@@ -66,10 +66,10 @@ class PlannedField(ABC):
         return max(forms, key=forms.__getitem__, default=self)
 
     def check_form(self, header: Header) -> None:
-        """Raise BadPair if a file with this header has another form than the field, which has that of most files."""
-        found = self.as_in(header)
-        if found != self:
-            mine, most = _forms(found, self)
+        """Raise BadPair if a file with this header has another form than the field and most files."""
+        in_file = self.as_in(header)
+        if in_file != self:
+            mine, most = _forms(in_file, self)
             raise BadPair(f"has {mine}, while most files have {most}; all must have the same")
 
     @abstractmethod

@@ -1,7 +1,7 @@
 """HDF5: one file of contiguous, uncompressed datasets, large ones on a boundary of 4096 bytes, for memory maps.
 
 The metadata is written here and not by libhdf5, which puts more than 8 datasets into another structure. FORMAT.md draws
-it; the names below are those of the HDF5 File Format Specification. Blocks follow each other: the superblock, the root
+it; the names below are from the HDF5 File Format Specification. Blocks follow each other: the superblock, the root
 group with a link to each dataset, the headers of the datasets, then their numbers.
 """
 

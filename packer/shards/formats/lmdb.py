@@ -99,7 +99,7 @@ def _parts(arrays: ShardArrays, fields: Sequence[Field]) -> dict[str, tuple[NDAr
 
 
 def _memory(stem: Path, size: int) -> NDArray[np.uint8]:
-    """Return memory for a value: that of a file without a name if it is large, so that the kernel can take it back."""
+    """Return memory for a value: of a file without a name if it is large, so that the kernel can take it back."""
     if size > MOST_VALUE:
         raise OSError(f"a row has {size:,} bytes, and a value of LMDB at most {MOST_VALUE:,}; take another --format")
     if size <= giant.GIANT:

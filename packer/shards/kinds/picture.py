@@ -38,7 +38,7 @@ class PictureKind:
             self._scaled = (np.arange(256, dtype=np.float32) / np.float32(255)).astype(rule.field.dtype)
 
     def decode(self, data: Given) -> Decoded:
-        """Return the pixels of an image, which may be fewer than those of the picture."""
+        """Return the pixels of an image, which may be fewer than the picture has."""
         if isinstance(data, PackedPixels):
             if data.pixels.dtype.kind == "f" and not np.isfinite(data.pixels).all():
                 raise BadPair(f"has numbers in its {self._field.name} that are not finite")

@@ -26,7 +26,7 @@ class VolumeKind:
         self._field, self._kind = field, kind
 
     def decode(self, data: Given) -> Decoded:
-        """Return slices as they are: they are decoded when they are stored. One of a sample is decoded now."""
+        """Return slices unchanged: they are decoded when they are stored. One of a sample is decoded now."""
         return Decoded(data, data.size) if isinstance(data, Slices) else self._kind.decode(data)
 
     def store(self, decoded: Decoded, origin: Origin | None, out: NDArray[Any]) -> StoredRow:

@@ -253,7 +253,7 @@ class AnnotatedSource(Source):
         return _Painted(canvas, identity, header if header and self._is_stored(picture.size, header) else None)
 
     def _size(self, size: Size | None, header: Header | None) -> Size:
-        """Return the size to paint at: that of the upright picture, or of the stored one if coordinates are of it."""
+        """Return the size to paint at: of the upright picture, or of the stored one if coordinates are of it."""
         if header is None:
             if size is None:
                 raise BadPair("does not say the size of its picture")

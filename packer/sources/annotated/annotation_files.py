@@ -25,7 +25,7 @@ from packer.sources.files.folder import FolderSource
 
 _LABEL_WORD = re.compile(r"(?<![a-z])(labels?|masks?|gt|seg|segmentations?|truth)(?![a-z])", re.IGNORECASE)
 SAMPLE = 5
-"""The files of which one must be of a known format."""
+"""The files among which one must have a known format."""
 DOUBTED = 64
 """The files whose objects are looked at, if they could be something else than outlines."""
 CERTAIN = "outlines:"
@@ -166,7 +166,7 @@ def _read_or_nothing(folder: FolderSource, path: str) -> bytes:
 
 
 def _names(file_format: PictureFormat, path: str, folder: FolderSource, files: RawFiles) -> tuple[str, ...]:
-    """Return the categories of the nearest list, in the folder of a file or above it, or those of the format."""
+    """Return the categories of the nearest list, in the folder of a file or above it, or of the format."""
     parts = path.split("/")[:-1]
     for depth in range(len(parts), -1, -1):
         above = "".join(f"{part}/" for part in parts[:depth])

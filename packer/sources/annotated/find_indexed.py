@@ -26,7 +26,7 @@ OBJECTS = "instances"
 
 
 class AnnotationTemplate(NamedTuple):
-    """Annotations of many pictures: their template, and that of the pictures if these have splits."""
+    """Annotations of many pictures: their template, and the template of the pictures if these have splits."""
 
     template: str
     images: str | None = None
@@ -67,7 +67,7 @@ def indexed_in(folder: FolderSource, files: RawFiles) -> AnnotationTemplate | No
 
 
 def _templates(paths: list[str], every: list[str]) -> tuple[str, str | None]:
-    """Return the template that fits these files and no others, or else the first of them, and that of the pictures."""
+    """Return the template that fits these files alone, or else the first of them, and the template of the pictures."""
     folders = {path.rpartition("/")[0] for path in every if is_picture(path)}
     images = _of_splits({f"{folder}/{{key}}".lstrip("/") for folder in folders})
     if images and len(paths) > 1 and (template := _of_splits(paths)) is not None:

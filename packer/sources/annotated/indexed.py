@@ -1,4 +1,4 @@
-"""`IndexedSource`: a folder of pictures, and files with the annotations of many pictures, such as those of COCO."""
+"""`IndexedSource`: a folder of pictures, and files with the annotations of many pictures, such as COCO has."""
 
 from __future__ import annotations
 

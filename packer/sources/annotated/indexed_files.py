@@ -45,7 +45,7 @@ class IndexedFiles:
 
     @classmethod
     def at(cls, folder: Path, paths: Iterable[str]) -> IndexedFiles:
-        """Return these files as they are now. Raise InputError with all that cannot be read."""
+        """Return the present state of these files. Raise InputError with all that cannot be read."""
         files = cls(folder, {path: state_of(f"{folder}/{path}") for path in paths})
         problems = []
         for path in files.states:
@@ -67,7 +67,9 @@ class IndexedFiles:
         """The format of all files. Raise InputError if they have several."""
         names = sorted({self.index(path).format for path in self.states})
         if len(names) > 1:
-            raise InputError(f"{self._folder}: annotations of several formats: {', '.join(names)}; name those of one")
+            raise InputError(
+                f"{self._folder}: annotations of several formats: {', '.join(names)}; name the files of one"
+            )
         return names[0]
 
     @property
@@ -107,8 +109,8 @@ class IndexedFiles:
     def index(self, path: str, keeps: bool = False, is_certain: bool = False) -> PictureIndex:
         """Return the index of a file. Raise BadPair if it cannot be read, or is another than was planned.
 
-        A file that cannot be read is tried once. Whoever has workers `keeps` what it reads: these end without deleting
-        anything. A plan wants an index that is certain.
+        A file that cannot be read is tried once. A process with workers `keeps` what it reads: these end without
+        deleting anything. A plan wants an index that is certain.
         """
         with self._lock:
             if path not in self._indexes:
@@ -119,7 +121,10 @@ class IndexedFiles:
         return index
 
     def read(self, part: str, ids: NDArray[np.uint32] | None = None) -> tuple[AnnotatedPicture, str]:
-        """Return the annotations of a picture, and what identifies them. `ids` are those of its PNG, if it has one."""
+        """Return the annotations of a picture, and what identifies them.
+
+        `ids` are the ids in its PNG, if it has one.
+        """
         path, name = self.split(part)
         index = self.index(path)
         with naming(part), open_raw(self._folder / path) as file:

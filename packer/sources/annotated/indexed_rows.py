@@ -71,9 +71,10 @@ def indexed_rows(
 def _without_doubt(
     listed: Sequence[tuple[Pair, tuple[str, ...]]], indexed: IndexedFiles
 ) -> tuple[list[tuple[Pair, str]], list[Problem]]:
-    """Return the part of each picture, empty if no file lists it, without pictures of which it is not clear.
+    """Return the part of each picture, empty if no file lists it, without pictures whose part is not clear.
 
-    Of several pictures whose paths end in a name of a file, only the one with this path below RAW has its annotations.
+    If several pictures have paths that end in a name of a file, only the one with this path below RAW has its
+    annotations.
     """
     pictures: dict[str, set[str]] = {}
     for pair, parts in listed:

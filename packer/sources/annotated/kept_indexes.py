@@ -49,7 +49,7 @@ def kept_index(folder: Path) -> PictureIndex | None:
 
 
 def made_here(folder: Path, state: FileState) -> bool:
-    """Return whether an index is of the file as it is now: made by this process, and not while the file was young.
+    """Return whether an index fits the present file: from this process, and not while the file was young.
 
     On some file systems a file can change and keep its state, so a new build does not take the index of a killed one.
     """

@@ -13,7 +13,7 @@ MOST_SIDE = 1 << 31
 
 
 class KnownSizes:
-    """The size that each file gives its picture, by the hash of its path. Hashes are those of this process."""
+    """The size that each file gives its picture, by the hash of its path. Hashes are valid in this process."""
 
     def __init__(self, parts: Iterable[tuple[str, Size | None]] = ()) -> None:
         hashes, sizes = array("q"), array("i")

@@ -13,7 +13,7 @@ from readers.contract.tiles import Size
 
 
 def stored_size(header: Header, size: Size | None) -> Size:
-    """Return the size of a picture of ids before EXIF turns it: that of its picture, if the annotations say one."""
+    """Return the size of a picture of ids before EXIF turns it: its picture's size, if the annotations have it."""
     check_exact(header, "id")
     if header.colours != 3 or header.extra or header.dtype != "|u1":
         raise BadPair(f"has the type {header}; ids of segments are in RGB with 8 bits")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from packer.classes.load import named_classes
 from packer.decoding.decode import check_alike, header_of
 from packer.decoding.header import Header
 from packer.decoding.raw_file import naming
@@ -27,6 +28,7 @@ from packer.sources.ask_all import THREADS, ask_all
 from packer.sources.container import Names
 from packer.sources.file_states import FileState, are_young, state_here, state_of
 from packer.sources.given_fields import identity
+from readers.contract.classes import ClassTable
 from readers.contract.regular_files import open_raw
 
 if TYPE_CHECKING:
@@ -61,7 +63,7 @@ class ArchiveSource(Source):
 
     @classmethod
     def at(cls, path: Path, names: Names) -> Self:
-        """Open a file, the files in a folder, or those of a pattern."""
+        """Open a file, the files in a folder, or the files of a pattern."""
         if names.key is not None and not cls.has_keys:
             raise UsageError(f"--key {names.key}: the samples of {path} have keys of their own; leave it out")
         root, files = cls.find(path)
@@ -104,10 +106,13 @@ class ArchiveSource(Source):
             except BadPair as bad:
                 self.problems.append(Problem(str(bad).removeprefix(f"{file}: "), "", (file,)))
 
+    def _named(self) -> ClassTable | None:
+        return named_classes(self.class_names) if self.class_names else None
+
     def list_rows(self, rules: ListingRules) -> Listing:
         self.max_pixels, self.keeps_unlabelled = rules.max_pixels, rules.keeps_unlabelled
         rows, folder = self.rows(), str(self.root)
-        return Listing(rows, self.kind, self.problems, folder, self.missing, named=self.named)
+        return Listing(rows, self.kind, self.problems, folder, self.missing, named=self._named)
 
     def row(self, file: str, key: str, image: Position | None, label: Position | None) -> Iterator[RowRef]:
         """Yield the row of a sample; none if it lacks a field that it must have, which is noted."""
@@ -117,7 +122,7 @@ class ArchiveSource(Source):
             self.missing.append(Problem(f"has no {'label' if image else 'image'}", "", (f"{file}/{key}",), "sample"))
 
     def split_of(self, file: str) -> str:
-        """Return the split that the path of a file names, such as `train` for train-000.tar; else that of all."""
+        """Return the split that the path of a file names, such as `train` for train-000.tar; else the split `all`."""
         return split_in(file)
 
     def heads(self, refs: Sequence[RowRef]) -> Iterator[Heads]:
@@ -126,7 +131,8 @@ class ArchiveSource(Source):
     def states(self, refs: Sequence[RowRef]) -> NDArray[np.int64]:
         """Return the states of the files of image and label. The places in them are part of the references.
 
-        That of a file that changed since the plan is unknown: its rows are bad, and the next build reads them again.
+        The state of a file that changed since the plan is unknown: its rows are bad, and the next build reads them
+        again.
         """
         file_states: dict[str, FileState] = {}
         states = np.zeros((len(refs), 6), np.int64)

@@ -1,4 +1,4 @@
-"""Find the files of an archive: one file, those in a folder, or those of a pattern such as train-{000..004}.tar."""
+"""Find the files of an archive: one file, the files in a folder, or of a pattern such as train-{000..004}.tar."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def named_files(path: Path) -> list[str]:
 
 
 def _matching(pattern: str) -> list[str]:
-    return sorted(glob(pattern))  # noqa: PTH207 - that of a Path needs the folder before the pattern
+    return sorted(glob(pattern))  # noqa: PTH207 - glob of a Path needs the folder before the pattern
 
 
 def files_at(path: Path, suffix: re.Pattern[str]) -> tuple[Path, list[str]]:
@@ -58,7 +58,7 @@ def holds_only(folder: Path, suffix: re.Pattern[str]) -> bool:
                 if is_picture(file) or file.endswith("/"):
                     return False
                 has_any = has_any or suffix.search(file) is not None
-    except OSError:  # whoever reads the folder will name it
+    except OSError:  # the code that reads the folder will name it
         return False
     return has_any
 
@@ -93,6 +93,6 @@ def _expanded(text: str) -> list[str]:
 
 
 def split_in(file: str) -> str:
-    """Return the split that the path of a file names, such as `train` for train-000.tar; else that of all."""
+    """Return the split that the path of a file names, such as `train` for train-000.tar; else the split `all`."""
     splits = _SPLIT.findall(file.lower())
     return splits[-1] if splits else ALL

@@ -12,7 +12,7 @@ _POSITION = re.compile(r"@(\d{1,19})(?:\+(\d{1,19}))?/")
 
 
 class Position(NamedTuple):
-    """The place of a picture: so many bytes from `start` of a file on; or of row `start`, and then `size` is 0."""
+    """The place of a picture: `size` bytes from `start` of a file on; or row `start`, and then `size` is 0."""
 
     file: str
     start: int

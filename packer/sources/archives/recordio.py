@@ -1,4 +1,4 @@
-"""RecordIO files of MXNet, in pairs: the records of one are images, those of the other are masks with the same ids."""
+"""RecordIO files of MXNet, in pairs: one has images, the other has masks with the same ids."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RecordIoSource(ArchiveSource):
 
     @classmethod
     def at(cls, path: Path, names: Names) -> RecordIoSource:
-        """Open the files. Refuse those of which no two belong together."""
+        """Open the files. Refuse files if no two belong together."""
         if bool(names.image) != bool(names.label):
             raise UsageError("--image and --label go together: give the names of both files")
         source = super().at(path, names)
@@ -43,7 +43,7 @@ class RecordIoSource(ArchiveSource):
         return source
 
     def samples(self, file: str) -> Iterator[RowRef]:
-        """Yield the rows of a file of images and that of its labels; or of labels without images."""
+        """Yield the rows of a file of images and a file of its labels; or of labels without images."""
         role = self._roles.get(file)
         images, labels = (self._files.get(Role(field, role.name)) if role else None for field in (IMAGE, LABEL))
         if role is None or (images and file == labels):
@@ -67,7 +67,7 @@ class RecordIoSource(ArchiveSource):
         return data
 
     def split_of(self, file: str) -> str:
-        """Return the split that {split} in --image shows; otherwise that of a word in the path."""
+        """Return the split that {split} in --image shows; otherwise the split of a word in the path."""
         return (self.names.image and self._roles[file].name) or super().split_of(file)
 
     @cached_property

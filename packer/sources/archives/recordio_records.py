@@ -2,7 +2,7 @@
 
 Where the data have the magic number at such a multiple, it is left out and the record goes on as another part, so that
 a reader can find the start of a record anywhere. The record of a picture begins with `IRHeader`: a flag, a label, an id
-of 128 bits. If the flag is not 0, so many numbers follow, which are the label. The picture is the rest.
+of 128 bits. A flag that is not 0 is the count of the numbers that follow, which are the label. The picture is the rest.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def picture(file: BinaryIO, start: int, size: int) -> bytes:
 def keys_in(index: bytes) -> dict[int, str]:
     """Return the key of each record by its place, from an index: lines of a key, a tab and the place."""
     lines = index.decode("utf-8", "surrogateescape").splitlines()
-    found = (re.fullmatch(r"(.+)\t(\d{1,19})", line) for line in lines)
-    return {int(match[2]): match[1].zfill(8) if match[1].isdecimal() else match[1] for match in found if match}
+    matches = (re.fullmatch(r"(.+)\t(\d{1,19})", line) for line in lines)
+    return {int(match[2]): match[1].zfill(8) if match[1].isdecimal() else match[1] for match in matches if match}
 
 
 def _parts(file: BinaryIO, at: int, whole: int) -> Iterator[tuple[int, int]]:

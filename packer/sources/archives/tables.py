@@ -94,7 +94,7 @@ class TableSource(ArchiveSource):
         return columns_of(self.schema(file), self.names)[1]
 
     def _keys(self, file: str, schema: Any, count: int) -> Iterator[str]:
-        """Yield the key of each row: that of the column, or the file's name and the row's number."""
+        """Yield the key of each row: the text in the column, or the file's name and the row's number."""
         stem = file.rpartition(".")[0] or file
         if self.names.key is None:
             return (f"{stem}/{row:08}" for row in range(count))
@@ -138,7 +138,7 @@ def _is_picture(kind: Any) -> bool:
 
 
 def _plain(kind: Any) -> Any:
-    """Return the type of the values, of which a dictionary stores equal ones once."""
+    """Return the type of the values. A dictionary stores equal values once."""
     return kind.value_type if str(kind).startswith("dictionary<") else kind
 
 

@@ -9,7 +9,7 @@ from packer.errors import BadPair
 from packer.sources.portable_functions import plain
 
 BYTES, WHOLE = 1, 3
-"""The kinds of lists of a feature that are read; those of floats are passed over."""
+"""The kinds of lists of a feature that are read; lists of floats are passed over."""
 MOST_FEATURES = 1 << 16
 _VARINT, _EIGHT, _MESSAGE, _FOUR = 0, 1, 2, 5
 _SIGN = 1 << 63
@@ -22,16 +22,16 @@ def features_of(data: memoryview) -> Features:
 
     What occurs twice is refused, because programs differ in which one they take.
     """
-    found: Features = {}
+    by_name: Features = {}
     for features in _messages(data, 1):
         for entry in _messages(features, 1):
             name, feature = _name(_only(entry, 1)), _only(entry, 2)
-            if name in found:
+            if name in by_name:
                 raise BadPair(f"is not an Example: it has the feature {plain(name)} twice")
-            if len(found) >= MOST_FEATURES:
+            if len(by_name) >= MOST_FEATURES:
                 raise BadPair(f"has more than {MOST_FEATURES} features")
-            found[name] = feature
-    return found
+            by_name[name] = feature
+    return by_name
 
 
 def first_values(feature: memoryview) -> list[bytes | int]:
@@ -43,8 +43,11 @@ def first_values(feature: memoryview) -> list[bytes | int]:
 
 
 def _two(kind: int, values: memoryview) -> list[bytes | int]:
-    found = _texts(values) if kind == BYTES else _numbers(values) if kind == WHOLE else iter(())
-    return list(islice(found, 2))
+    if kind == BYTES:
+        return list(islice(_texts(values), 2))
+    if kind == WHOLE:
+        return list(islice(_numbers(values), 2))
+    return []
 
 
 def _texts(values: memoryview) -> Iterator[bytes]:
@@ -55,8 +58,8 @@ def _numbers(values: memoryview) -> Iterator[int]:
     """Yield whole numbers, which are stored one by one or packed, modulo 2**64."""
     for number, value in _fields(values):
         if number == 1:
-            for each in [value] if isinstance(value, int) else _packed(value):
-                yield each - 2 * _SIGN if each >= _SIGN else each
+            for whole in [value] if isinstance(value, int) else _packed(value):
+                yield whole - 2 * _SIGN if whole >= _SIGN else whole
 
 
 def _packed(data: memoryview) -> Iterator[int]:
@@ -70,16 +73,16 @@ def _name(text: memoryview) -> str:
     return bytes(text).decode("utf-8", "replace")
 
 
-def _only(entry: memoryview, wanted: int) -> memoryview:
+def _only(entry: memoryview, field_number: int) -> memoryview:
     """Return the field of an entry with this number, or nothing if it has none."""
-    found = list(islice(_messages(entry, wanted), 2))
-    if len(found) > 1:
+    messages = list(islice(_messages(entry, field_number), 2))
+    if len(messages) > 1:
         raise BadPair("is not an Example: a feature with two names or two lists")
-    return found[0] if found else memoryview(b"")
+    return messages[0] if messages else memoryview(b"")
 
 
-def _messages(data: memoryview, wanted: int) -> Iterator[memoryview]:
-    return (value for number, value in _fields(data) if number == wanted and isinstance(value, memoryview))
+def _messages(data: memoryview, field_number: int) -> Iterator[memoryview]:
+    return (value for number, value in _fields(data) if number == field_number and isinstance(value, memoryview))
 
 
 def _fields(data: memoryview) -> Iterator[tuple[int, int | memoryview]]:

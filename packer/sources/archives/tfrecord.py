@@ -50,8 +50,8 @@ class TfRecordSource(ArchiveSource):
             features = self._features(position.file, position.start, position.size)
         values = first_values(features.get(position.name, memoryview(b"")))
         if len(values) != 1 or not isinstance(value := values[0], bytes):
-            found = ("no value", "a number", "several values")[len(values)]
-            raise BadPair(f"has {found}; expected the bytes of one picture file")
+            content = ("no value", "a number", "several values")[len(values)]
+            raise BadPair(f"has {content}; expected the bytes of one picture file")
         return value
 
     def _records(self, file: str) -> Iterator[tuple[int, int]]:
@@ -93,8 +93,8 @@ class TfRecordSource(ArchiveSource):
         features = self._features(file, start, size)
         values = first_values(features.get(name, memoryview(b"")))
         if len(values) != 1:
-            found = "several values" if values else "no value"
-            raise BadPair(f"has {found} of --key {name} in the record at byte {start}")
+            content = "several values" if values else "no value"
+            raise BadPair(f"has {content} of --key {name} in the record at byte {start}")
         value = values[0]
         return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else str(value)
 

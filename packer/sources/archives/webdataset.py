@@ -20,7 +20,7 @@ from packer.sources.archives.position import Position
 from packer.sources.archives.tar import Member, is_tar, members
 
 MOST_SUFFIXES = 1000
-"""The suffixes of which the members are counted, for a message."""
+"""The suffixes whose members are counted, for a message."""
 LOSSY = ("jpeg", "jpg", "jpe", "jfif")
 LABELS = ("seg", "segmentation", "label", "labels", "labelmap", "mask", "masks", "cls", "gt", "annotation", "target")
 """Words in a suffix that say that it is the label's, such as seg.png."""

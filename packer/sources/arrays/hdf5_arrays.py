@@ -94,7 +94,7 @@ class Hdf5Arrays(StackedRows):
         return PlainArray(self.path, offset, dtype, shape)
 
     def _is_usual(self, dataset: Any) -> bool:
-        """Return whether numbers are stored as NumPy has them. HDF5 also knows those of 12 of 16 bits."""
+        """Return whether numbers are stored as NumPy has them. HDF5 also has numbers of 12 of 16 bits."""
         usual = self._h5py.h5t.py_create(dataset.dtype, logical=True)
         return dataset.dtype.kind not in "iuf" or bool(usual.equal(dataset.id.get_type()))
 

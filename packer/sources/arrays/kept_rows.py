@@ -1,4 +1,4 @@
-"""`KeptRows`: rows of a compressed array. Those of the same chunks are decompressed together, and kept for a while."""
+"""`KeptRows`: rows of a compressed array. Rows of the same chunks are decompressed together, and kept for a while."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from readers.contract.tiles import Size
 
 
 class Shaped(Protocol):
-    """The facts of an array in a container. Its first axis is that of the rows."""
+    """The facts of an array in a container. Its first axis is the axis of the rows."""
 
     @property
     def dtype(self) -> np.dtype[Any]: ...
@@ -45,7 +45,7 @@ MOST_ROWS = 1 << 30
 """A build has the keys of all rows in memory."""
 ArrayShape: TypeAlias = tuple[int, ...]
 Axes: TypeAlias = "tuple[int | None, int | None]"
-"""The axis of the channels of the image, and that of the label."""
+"""The axis of the channels of the image, and of the label."""
 NO_SIZE = "no common height and width", "expected (N, H, W), (N, H, W, C) or (N, C, H, W) of both"
 AMBIGUOUS = "channels may be the first or the last", "give the rows with a function (Rows) that knows which"
 """Problems and what to do."""

@@ -1,4 +1,4 @@
-"""`StackedRows`: rows of two arrays, of which one holds all images, the other all labels. Several sources use it."""
+"""`StackedRows`: rows of two arrays. One holds all images, the other all labels. Several sources use it."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class StackedRows(Source):
     def describe(self) -> Iterator[Any]:
         """Yield the option of each array before it is opened; then all arrays, and the problems with them.
 
-        If there are problems, also yield the names of the first arrays of the container.
+        If the list has problems, also yield the names of the first arrays of the container.
         """
         problems, arrays = list[str](), list[Any]()
         for number, (option, name) in enumerate(self.names._asdict().items()):

@@ -156,34 +156,34 @@ class _Machine:
         self.stack[-count:] = [function(*items)]
 
 
-def _extend(found: Any, items: Sequence[Any]) -> Any:
-    if not isinstance(found, list):
+def _extend(elements: Any, items: Sequence[Any]) -> Any:
+    if not isinstance(elements, list):
         raise TypeError("only a list has items to append")
-    found.extend(items)
-    return found
+    elements.extend(items)
+    return elements
 
 
-def _set_items(found: Any, items: Sequence[Any]) -> Any:
+def _set_items(dictionary: Any, items: Sequence[Any]) -> Any:
     """Keep what has a name. Other keys are not hashed: nested tuples could take for ever."""
-    if not isinstance(found, dict):
+    if not isinstance(dictionary, dict):
         raise TypeError("only a dictionary has keys")
     for key, value in zip(items[::2], items[1::2], strict=True):
         if isinstance(key, str):
-            found[key] = value
-    return found
+            dictionary[key] = value
+    return dictionary
 
 
-def _called(function: Any, given: Any) -> Any:
+def _called(function: Any, arguments: Any) -> Any:
     """Return what stands for the result of a function."""
     name = function.text
     if name in ("torch._utils _rebuild_tensor", "torch._utils _rebuild_tensor_v2"):
-        storage, offset, shape, strides, *more = given
+        storage, offset, shape, strides, *more = arguments
         return _tensor(storage, offset, shape, strides, storage.dtype, more[2:])
     if name == "torch._utils _rebuild_tensor_v3":
-        storage, offset, shape, strides, _, _, dtype, *more = given
+        storage, offset, shape, strides, _, _, dtype, *more = arguments
         return _tensor(storage, offset, shape, strides, dtype.text.removeprefix("torch "), more)
     if name.startswith("torch._utils _rebuild_parameter"):
-        return given[0]
+        return arguments[0]
     if name.startswith("torch._utils _rebuild_"):
         return Tensor("numbers of another layout", "", 0, (), (), is_plain=False)
     if name == "collections OrderedDict":
@@ -201,8 +201,8 @@ def _tensor(storage: Storage, offset: Any, shape: Any, strides: Any, dtype: str,
     return Tensor(dtype, storage.member, index(offset), sides, steps, is_plain=not any(metadata))
 
 
-def _storage(given: Any) -> Storage:
-    kind, name, member = given[:3]
+def _storage(persistent_id: Any) -> Storage:
+    kind, name, member = persistent_id[:3]
     if kind != "storage" or not isinstance(member, str):
         raise ValueError("not a storage")
     dtype = name.text.rpartition(" ")[2].removesuffix("Storage")
@@ -213,14 +213,14 @@ _FROM_LAST: dict[str, tuple[int, Callable[..., Any]]] = {
     "TUPLE1": (1, lambda *items: items),
     "TUPLE2": (2, lambda *items: items),
     "TUPLE3": (3, lambda *items: items),
-    "APPEND": (2, lambda found, item: _extend(found, [item])),
-    "SETITEM": (3, lambda found, *item: _set_items(found, item)),
+    "APPEND": (2, lambda elements, item: _extend(elements, [item])),
+    "SETITEM": (3, lambda dictionary, *item: _set_items(dictionary, item)),
     "STACK_GLOBAL": (2, lambda module, name: Name(f"{module} {name}")),
     "REDUCE": (2, _called),
     "NEWOBJ": (2, _called),
-    "BUILD": (2, lambda found, state: found),
+    "BUILD": (2, lambda instance, state: instance),
     "BINPERSID": (1, _storage),
 }
-"""The operations that replace so many items of the stack by what a function makes of them."""
+"""The operations that replace a number of items on the stack by what a function makes of them."""
 _FROM_MARK: dict[str, Callable[[Any, Sequence[Any]], Any]] = {"APPENDS": _extend, "SETITEMS": _set_items}
 """The operations that put all items since a mark into the container before it."""

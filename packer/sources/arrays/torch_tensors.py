@@ -1,13 +1,14 @@
 """`.pt` files as a source: tensors that `torch.save` wrote. No object is built, and no code of the file is run.
 
-What the file pickled is read only to find where the numbers of each tensor lie. They are read as those of `.npy` files.
+What the file pickled is read only to find where the numbers of each tensor lie. They are read like the numbers of
+`.npy` files.
 """
 
 from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
 from pathlib import Path
@@ -33,7 +34,7 @@ NUMBERS = {*DTYPES.values(), "uint16", "uint32", "uint64"} - {"bfloat16"}
 MOST_DIRECTORY, MOST_PICKLE = 16 << 20, 64 << 20
 """The most bytes of the table of the members of a file, and of the names, texts and facts about tensors in it."""
 MOST_DEPTH = 8
-"""The deepest dictionaries of which the names are listed."""
+"""The deepest dictionaries whose names are listed."""
 
 
 class Texts:
@@ -48,7 +49,7 @@ class Texts:
 
 
 class _Members(ZipFile):
-    """The members of a file that `torch.save` wrote, each stored as it is."""
+    """The members of a file that `torch.save` wrote, each stored without compression."""
 
     def __init__(self, file: BinaryIO) -> None:
         bounded = _Bounded(file.fileno(), closefd=False)
@@ -61,7 +62,7 @@ class _Members(ZipFile):
                 raise ValueError("was compressed after torch.save; save it again")
         pickles = [name for name in names if name.count("/") == 1 and name.endswith("/data.pkl")]
         if len(pickles) != 1 or len(set(names)) != len(names):
-            raise ValueError("is damaged: its members are not those of torch.save")
+            raise ValueError("is damaged: its members are not as torch.save writes them")
         self.start = pickles[0].removesuffix("data.pkl")
         order = self.NameToInfo.get(f"{self.start}byteorder")
         if order is not None and self._bytes(order, 16) != b"little":
@@ -71,7 +72,7 @@ class _Members(ZipFile):
         return tensors_in(self._bytes(self.getinfo(f"{self.start}data.pkl"), MOST_PICKLE))
 
     def offset_of(self, tensor: Tensor, size: int) -> int:
-        """Return where the numbers of a tensor begin, which are so many bytes. Its member must have them all."""
+        """Return where the numbers of a tensor begin, from the count of its bytes. Its member must have them all."""
         item = self.NameToInfo.get(f"{self.start}data/{tensor.member}")
         start = tensor.offset * np.dtype(tensor.dtype).itemsize
         if item is None or start + size > item.file_size:
@@ -108,7 +109,7 @@ class _TooLargeError(Exception): ...
 
 
 class _Bounded(io.FileIO):
-    """A file of which no more than `most` bytes are read at once: zipfile reads the table of members as one."""
+    """A file that reads no more than `most` bytes at once: zipfile reads the table of members as one."""
 
     most = MOST_DIRECTORY
 
@@ -134,14 +135,14 @@ class TorchTensors(StackedRows):
     def stack(self, name: str) -> Stack:
         path, parts = self._split(name)
         with open_raw(path) as file, _Members(file) as members:
-            found = members.tensors()
+            content = members.tensors()
             for part in parts:
-                found = _inside(found, part)
-            if isinstance(found, list) and found and all(type(item) in (str, int) for item in found):
-                return Texts(found)
-            if not isinstance(found, Tensor):
+                content = _inside(content, part)
+            if isinstance(content, list) and content and all(type(item) in (str, int) for item in content):
+                return Texts(content)
+            if not isinstance(content, Tensor):
                 raise ValueError("there is no such tensor")
-            return _plain(path, members, found)
+            return _plain(path, members, content)
 
     def listing(self) -> Iterator[str]:
         """Yield the names in a file, or the files of a folder."""
@@ -150,10 +151,10 @@ class TorchTensors(StackedRows):
             return
         try:
             with open_raw(self.path) as file, _Members(file) as members:
-                found = members.tensors()
+                content = members.tensors()
         except (ValueError, OSError):
             return
-        yield from _names(found, "", set(), MOST_DEPTH)
+        yield from _names(content, "", set(), MOST_DEPTH)
 
     def _split(self, name: str) -> tuple[Path, list[str]]:
         """Return the file and the names in it that a name stands for."""
@@ -164,21 +165,25 @@ class TorchTensors(StackedRows):
         return next((path for path in paths if path.is_file()), paths[0]), parts[1:]
 
 
-def _inside(found: Any, part: str) -> Any:
+def _inside(content: Any, part: str) -> Any:
     """Return what a dictionary or a list has under a name; None if it has nothing."""
-    if isinstance(found, dict):
-        return found.get(part)
-    if isinstance(found, (list, tuple)) and part.isdecimal() and len(part) < 10 and int(part) < len(found):
-        return found[int(part)]
+    if isinstance(content, dict):
+        return content.get(part)
+    if isinstance(content, (list, tuple)) and part.isdecimal() and len(part) < 10 and int(part) < len(content):
+        return content[int(part)]
     return None
 
 
-def _names(found: Any, before: str, seen: set[int], depth: int) -> Iterator[str]:
+def _names(content: Any, before: str, seen: set[int], depth: int) -> Iterator[str]:
     """Yield the names of what a dictionary or tuple holds. One that is in several others, or in itself, comes once."""
-    if depth == 0 or id(found) in seen:
+    if depth == 0 or id(content) in seen:
         return
-    seen.add(id(found))
-    named = found.items() if isinstance(found, dict) else enumerate(found) if isinstance(found, (list, tuple)) else ()
+    seen.add(id(content))
+    named: Iterable[tuple[Any, Any]] = ()
+    if isinstance(content, dict):
+        named = content.items()
+    elif isinstance(content, (list, tuple)):
+        named = enumerate(content)
     for name, item in named:
         path = f"{before}{plain(str(name))}"
         if isinstance(item, Tensor):

@@ -28,11 +28,11 @@ from readers.contract.regular_files import NOT_REGULAR, open_raw
 
 GROUPS = (".zgroup", ".zarray", "zarr.json")
 MOST_DEPTH, MOST_SEEN = 3, 10_000
-"""The deepest group of which the arrays are listed, and the files and folders that are looked at for it."""
+"""The deepest group whose arrays are listed, and the files and folders that are looked at for it."""
 
 
 class ZarrArray:
-    """An array of which TensorStore reads the chunks."""
+    """An array whose chunks TensorStore reads."""
 
     def __init__(self, folder: Path, layout: ArrayLayout) -> None:
         spec = {"driver": layout.driver, "kvstore": {"driver": "file", "path": f"{folder}/"}}

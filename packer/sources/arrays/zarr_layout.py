@@ -1,4 +1,4 @@
-"""`ArrayLayout`: how an array of Zarr (versions 2 and 3) or N5 lies in its folder, and which files hold a row."""
+"""`ArrayLayout`: how an array of Zarr (versions 2 and 3) or N5 is divided into files, and which files hold a row."""
 
 from __future__ import annotations
 

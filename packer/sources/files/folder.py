@@ -48,7 +48,7 @@ CHUNK = 256
 
 @dataclass(frozen=True)
 class FolderSource(Source):
-    """The files below a folder, and the pairs among them of which there is no table yet."""
+    """The files below a folder, and the pairs among them that have no table yet."""
 
     raw: Path
     pairs: tuple[Pair, ...] = field(default=(), repr=False)
@@ -260,7 +260,7 @@ def _all_lines(part: str, opened: Loaded) -> Given:
 
 
 def _state(raw: str, part: str) -> FileState:
-    """Return the state of a file, or one that stands for those of several."""
+    """Return the state of a file, or one that stands for the states of several."""
     if has_folder(part):
         try:
             paths = files_of_slide(Path(raw), part)

@@ -1,4 +1,4 @@
-"""A folder of files in a store as a source. The pairs are those of a folder of this machine with the same files."""
+"""A folder of files in a store as a source. It has the same pairs as a folder of this machine with the same files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from packer.pairs.files import RawFiles
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import UNKNOWN
 from packer.sources.ask_all import THREADS
-from packer.sources.file_states import UNREADABLE, FileState
+from packer.sources.file_states import UNREADABLE, FileState, as_three_numbers
 from packer.sources.files.folder import NO_FILE, FolderSource
 from packer.sources.files.ranged_file import RangedFile
 from packer.sources.files.read_ahead import Object, ObjectsAhead
@@ -91,7 +91,7 @@ class ObjectsSource(FolderSource):
 
     @property
     def files(self) -> RawFiles:
-        """The files to find pairs among. Whoever searches them may take them apart."""
+        """The files to find pairs among. The search may change them."""
         return RawFiles.of(self.folders, self.packs)
 
     @cached_property
@@ -126,7 +126,7 @@ class ObjectsSource(FolderSource):
         return self.listed[path][0] if self.listed and path in self.listed else len(self.ahead.look(path)[0])
 
     def digest_of(self, path: str) -> str:
-        """Return a text that equal objects share, though not all: that of the store."""
+        """Return a text that equal objects share, though not all: the digest from the store."""
         if self.listed and path in self.listed:
             return self.listed[path][1]
         return blake3(self.read(path, is_alone=True)).hexdigest()
@@ -181,7 +181,7 @@ class ObjectsSource(FolderSource):
         return lambda start, stop: self.store.read(path, start, stop)[0]
 
     def _state(self, part: str) -> FileState:
-        """Return the state of an object, or one that stands for those of several."""
+        """Return the state of an object, or one that stands for the states of several."""
         if SEPARATOR not in part:
             return self._state_of(part)
         states = [self._state_of(path) for path in part.split(SEPARATOR)]

@@ -1,4 +1,4 @@
-"""`RangedFile`: an object of a store as a file, of which only the blocks that are asked for are read."""
+"""`RangedFile`: an object of a store as a file that reads only the requested blocks."""
 
 from __future__ import annotations
 

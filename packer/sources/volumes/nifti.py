@@ -11,21 +11,21 @@ from typing import Any, ClassVar
 from numpy.typing import NDArray
 
 from packer.decoding.decode import check_alike
-from packer.decoding.header import Header
-from packer.decoding.raw_file import naming
+from packer.decoding.header import Header, Strip
+from packer.decoding.raw_file import SEPARATOR, naming
 from packer.errors import BadPair, LostFile
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Loaded, Source
 from packer.sources.file_states import FileState, state_of
 from packer.sources.given_fields import identity
 from packer.sources.volumes.nifti_pairs import Volumes
-from packer.sources.volumes.nifti_source import PART, NiftiSource, class_slice
+from packer.sources.volumes.nifti_source import PART, NiftiSource, class_slice, paths_of
 from packer.sources.volumes.nifti_volume import THIRD, Volume
 from packer.sources.volumes.nifti_whole import NiftiVolumes
 from packer.sources.volumes.volume_place import slice_place
 
-KEPT, MOST_KEPT = 4, 1 << 32
-"""The volumes read whole that a worker keeps, and their bytes, but always one besides the new one."""
+KEPT, MOST_KEPT = 2, 1 << 32
+"""The rows whose volumes a worker keeps, and the bytes of these volumes, but always one volume besides the new one."""
 _FORMS = ("[{},:,:]", "[:,{},:]", "[{}]")
 """Names of a slice along each axis in a reference, as NumPy would write them."""
 
@@ -35,13 +35,20 @@ class NiftiSlices(NiftiSource):
 
     kind: ClassVar[str] = "nifti"
 
-    def __init__(self, root: Path, templates: tuple[str, ...], volumes: Volumes, axis: int = THIRD) -> None:
-        super().__init__(root, templates, volumes, axis)
+    def __init__(
+        self,
+        root: Path,
+        templates: tuple[str, ...],
+        volumes: Volumes,
+        axis: int = THIRD,
+        channels: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(root, templates, volumes, axis, channels)
         self._lock = Lock()
         self._unpacked: OrderedDict[str, tuple[FileState, bytes | str]] = OrderedDict()
 
     def as_volumes(self) -> Source:
-        return NiftiVolumes(self.root, self.templates, self.volumes, self.axis)
+        return NiftiVolumes(self.root, self.templates, self.volumes, self.axis, self.channels)
 
     @property
     def tools(self) -> tuple[str, ...]:
@@ -51,17 +58,18 @@ class NiftiSlices(NiftiSource):
         """Yield the slices of all volumes. One that cannot be read is a row, too, which is bad."""
         for (split, key), paths in self.volumes.items():
             counts = set()
-            for path in paths:
+            for field, part in enumerate(paths):
                 try:
-                    counts.add(self._volume(path).slices)
+                    counts.add(self._scan(field, part).slices)
                 except (BadPair, OSError):
                     counts.add(1)
             for number in range(max(counts)):
                 form = _FORMS[self.axis].format(number)
-                yield RowRef(split, f"{key}/{number:04}", tuple(f"{path}{form}" for path in paths))
+                parts = (part.replace(SEPARATOR, form + SEPARATOR) + form for part in paths)
+                yield RowRef(split, f"{key}/{number:04}", tuple(parts))
 
     def load(self, ref: RowRef) -> Loaded:
-        data: list[NDArray[Any]] = []
+        data: list[NDArray[Any] | Strip] = []
         try:
             self._heads(ref)
             for field, part in enumerate(ref.parts):
@@ -69,36 +77,39 @@ class NiftiSlices(NiftiSource):
                     data.append(self._slice(field, part))
         except BadPair as bad:
             return Loaded.refused(bad, (), ("",) * len(ref.parts))
-        path, number = _named_slice(ref.parts[0])
-        place = slice_place(self._volume(path), number)
-        return Loaded(tuple(data), tuple(map(identity, data)), place=place)
+        arrays = [picture.stored.numbers if isinstance(picture, Strip) else picture for picture in data]
+        place = slice_place(self._scan(0, ref.parts[0]).volumes[0], _slice_number(ref.parts[0]))
+        return Loaded(tuple(data), tuple(map(identity, arrays)), place=place)
 
     def _heads(self, ref: RowRef) -> tuple[Header, ...]:
         """Return the headers of a row. Volumes with different numbers of slices have no good row."""
         heads, counts = [], []
         for field, part in enumerate(ref.parts):
             with naming(part):
-                path, _ = _named_slice(part)
-                heads.append(self._header(field, path))
-                counts.append(self._volume(path).slices)
+                scan = self._scan(field, part)
+                heads.append(self._header(field, scan))
+                counts.append(scan.slices)
         check_alike(ref.parts[0], heads[0], ref.parts[1], heads[1])
         if counts[0] != counts[1]:
             raise BadPair(f"{ref.parts[0]} is one of {counts[0]} slices, its label {ref.parts[1]} of {counts[1]}")
         return tuple(heads)
 
-    def _slice(self, field: int, part: str) -> NDArray[Any]:
-        path, number = _named_slice(part)
-        volume = self._volume(path)
-        values = volume.values(volume.numbers(number, self._bytes(path, volume) if volume.is_read_whole else None))
-        return class_slice(values) if field else values
+    def _slice(self, field: int, part: str) -> NDArray[Any] | Strip:
+        scan, number = self._scan(field, part), _slice_number(part)
+        wholes = [
+            self._bytes(path, volume, KEPT * (len(scan.volumes) + 1)) if volume.is_read_whole else None
+            for path, volume in zip(paths_of(part), scan.volumes, strict=True)
+        ]
+        picture = scan.slice(number, wholes)
+        return class_slice(picture) if field and not isinstance(picture, Strip) else picture
 
-    def _bytes(self, path: str, volume: Volume) -> bytes:
-        """Return all bytes of a volume, and keep those of the last ones."""
+    def _bytes(self, path: str, volume: Volume, most: int) -> bytes:
+        """Return all bytes of a volume, and keep the bytes of the last volumes."""
         with self._lock:
             state = state_of(f"{self.root}/{path}")
             kept = self._unpacked.pop(path, None)
             if kept is None or kept[0] != state:
-                self._make_room(volume.size)
+                self._make_room(volume.size, most)
                 kept = state, self._whole(volume)
                 if state_of(f"{self.root}/{path}") != state:
                     raise LostFile("changed while it was read; build again")
@@ -107,10 +118,10 @@ class NiftiSlices(NiftiSource):
             raise BadPair(kept[1])
         return kept[1]
 
-    def _make_room(self, size: int) -> None:
+    def _make_room(self, size: int, most: int) -> None:
         while len(self._unpacked) > 1:
             kept = sum(len(data) for _, data in self._unpacked.values())
-            if len(self._unpacked) < KEPT and kept + size <= MOST_KEPT:
+            if len(self._unpacked) < most and kept + size <= MOST_KEPT:
                 break
             self._unpacked.popitem(last=False)
 
@@ -123,9 +134,9 @@ class NiftiSlices(NiftiSource):
             return str(bad)
 
 
-def _named_slice(part: str) -> tuple[str, int]:
-    """Return the path and the number of a slice."""
-    match = PART.fullmatch(part)
+def _slice_number(part: str) -> int:
+    """Return the number of the slice that a reference names."""
+    match = PART.fullmatch(part.split(SEPARATOR)[0])
     if match is None:
         raise BadPair("does not name a slice")
-    return match[1], int(match[2].strip(",:"))
+    return int(match[2].strip(",:"))

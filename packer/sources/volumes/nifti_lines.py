@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from packer.decoding.header import Strip
 from packer.errors import BadPair, LostFile
 from packer.recipe.source import Slices
-from packer.sources.file_states import state_of
+from packer.sources.file_states import FileState, state_of
 from packer.sources.volumes import nifti_volume
 from packer.sources.volumes.nifti_volume import THIRD, Volume
+from packer.sources.volumes.scan import Scan
 from readers.contract.fields import Field
 from readers.contract.tiles import Size
 
@@ -20,54 +23,64 @@ Checked = Callable[[NDArray[Any]], NDArray[Any]]
 
 
 class NiftiLines:
-    """Reads slice by slice if slices lie one after the other in the file. Along another axis each strip takes its part
-    of all planes, so the file is read, and unpacked, once for each strip."""
+    """Reads slice by slice if slices follow each other in the files. Along another axis each strip takes its part of
+    all planes, so the files are read, and unpacked, once for each strip."""
 
-    def __init__(self, volume: Volume, name: str, checked: Checked | None = None) -> None:
-        """`checked` takes the values of a slice, and returns those that are stored."""
-        self._volume, self._name, self._checked = volume, name, checked
-        self._state = state_of(str(volume.path))
-        self._planes = volume.planes()
+    def __init__(self, scan: Scan, name: str, checked: Checked | None = None) -> None:
+        """`checked` takes the values of a slice, and returns the stored ones."""
+        self._scan, self._name, self._checked = scan, name, checked
+        self._axis = scan.volumes[0].axis
+        self._states = self._states_now()
+        self._channels = [(volume, channel) for volume in scan.volumes for channel in range(volume.channels)]
+        self._planes = [volume.planes(channel) for volume, channel in self._channels]
 
     @property
     def size(self) -> Size:
-        return self._volume.upright
+        return self._scan.upright
 
     def lines(self, top: int, bottom: int) -> Slices:
         """Return the next slices, to be taken in order. With the last one of all a file that changed is refused."""
-        numbers = None if self._volume.axis == THIRD else self._slab(top, bottom)
+        slabs = None if self._axis == THIRD else [self._slab(*channel, top, bottom) for channel in self._channels]
 
-        def values(number: int) -> NDArray[Any]:
-            plane = self._volume.values(next(self._planes) if numbers is None else numbers[number])
+        def values(number: int) -> Any:
+            numbers = list(map(next, self._planes)) if slabs is None else [slab[number] for slab in slabs]
+            pairs = zip(self._channels, numbers, strict=True)
+            picture = self._scan.picture([volume.values(plane) for (volume, _), plane in pairs])
             if top + number == self.size[0] - 1:
                 self._check_end()
-            return plane if self._checked is None else self._checked(plane)
+            return picture if self._checked is None or isinstance(picture, Strip) else self._checked(picture)
 
         return Slices((bottom - top, *self.size[1:]), values, self._name, top)
 
-    def _slab(self, top: int, bottom: int) -> NDArray[Any]:
-        """Return the numbers of slices that lie across the planes of the file."""
-        size = self._volume.size // self.size[0] * (bottom - top)
+    def _slab(self, volume: Volume, channel: int, top: int, bottom: int) -> NDArray[Any]:
+        """Return the numbers of slices that are across the planes of the file."""
+        sides = bottom - top, *self.size[1:]
+        size = volume.dtype.itemsize * math.prod(sides) * len(self._channels)
         if size > nifti_volume.MOST_BYTES:
             raise BadPair(f"has {size:,} bytes in {bottom - top} slices; take tiles of less depth")
-        numbers = np.empty((bottom - top, *self.size[1:]), self._volume.dtype)
-        for number, plane in enumerate(self._volume.planes()):
-            numbers[:, number] = np.moveaxis(plane, 1 - self._volume.axis, 0)[top:bottom]
+        numbers = np.empty(sides, volume.dtype)
+        for number, plane in enumerate(volume.planes(channel)):
+            numbers[:, number] = np.moveaxis(plane, 1 - self._axis, 0)[top:bottom]
         return numbers
 
     def _check_end(self) -> None:
-        """Refuse a file that goes on, or is not what it was when this was made."""
-        for _ in self._planes if self._volume.axis == THIRD else ():
-            pass
+        """Refuse files that go on, or are not what they were when this was made."""
+        for planes in self._planes if self._axis == THIRD else ():
+            for _ in planes:
+                pass
         self.check_unchanged()
 
     def check_unchanged(self) -> None:
-        """Refuse a file that is not what it was when this was made."""
-        if state_of(str(self._volume.path)) != self._state:
+        """Refuse files that are not what they were when this was made."""
+        if self._states_now() != self._states:
             raise LostFile("changed while it was read; build again")
+
+    def _states_now(self) -> list[FileState]:
+        return [state_of(str(volume.path)) for volume in self._scan.volumes]
 
     def stored(self, field: Field) -> None:
         return None
 
     def close(self) -> None:
-        self._planes.close()
+        for planes in self._planes:
+            planes.close()

@@ -19,14 +19,14 @@ LAYOUTS = (
     ("imagesTr/{key}", "labelsTr/{key}"),
     ("images/{key}", "labels/{key}"),
 )
-"""The templates that are tried without --image and --label: those of nnU-Net, of the Medical Segmentation Decathlon."""
+"""The templates that are tried without --image and --label: nnU-Net and the Medical Segmentation Decathlon."""
 _PARTS = re.compile(r"\{(key|split|channel)\}")
 _FORMS = {"key": ".+", "split": "[^/]+", "channel": "[^/_]+"}
 _NUMBERED = {**_FORMS, "channel": "[0-9]{4}"}
 """Without templates, a channel is a number of four digits, as nnU-Net writes it."""
 _SUFFIX = re.compile(r"(?i)\.nii(\.gz)?$")
 Volumes = dict[tuple[str, str], tuple[str, str]]
-"""By split and key, the path of the image, or those of its channels, and the path of the label."""
+"""By split and key, the path of the image, or the paths of its channels, and the path of the label."""
 
 
 def find_volumes(path: Path, names: Names) -> tuple[tuple[str, str], Volumes]:
@@ -60,10 +60,8 @@ def find_volumes(path: Path, names: Names) -> tuple[tuple[str, str], Volumes]:
     return templates, {key: (images[key], labels[key]) for key in sorted(images)}
 
 
-def _cases(
-    path: Path, files: Sequence[str], template: str, forms: Mapping[str, str]
-) -> dict[tuple[str, str], str]:
-    """Return the images, or the labels, of all cases by split and key: a path, or those of all channels."""
+def _cases(path: Path, files: Sequence[str], template: str, forms: Mapping[str, str]) -> dict[tuple[str, str], str]:
+    """Return the images, or the labels, of all cases by split and key: a path, or the paths of all channels."""
     matches = _matches(template, files, forms)
     if CHANNEL not in template:
         return {(split, key): file for (split, key, _), file in matches.items()}
@@ -99,7 +97,9 @@ def _matches(template: str, files: Sequence[str], forms: Mapping[str, str]) -> d
     stem = _SUFFIX.sub("", template)
     names = _PARTS.findall(stem)
     if "key" not in names or len(set(names)) != len(names):
-        raise UsageError(f"template {template!r}: needs {{key}} once, and may have {{split}}, and {{channel}} of images")
+        raise UsageError(
+            f"template {template!r}: needs {{key}} once, and may have {{split}}, and {{channel}} of images"
+        )
     texts = _PARTS.sub("\0", stem).split("\0")
     groups = [*(f"(?P<{name}>{forms[name]})" for name in names), ""]
     pattern = re.compile(
@@ -113,6 +113,8 @@ def _matches(template: str, files: Sequence[str], forms: Mapping[str, str]) -> d
             texts_of = match.groupdict()
             key = texts_of.get("split", ALL), match["key"], texts_of.get("channel", "")
             if key in paths:
-                raise InputError(f"{paths[key]} and {file}: both are {' '.join(key[1:]).strip()} by the template {template}")
+                raise InputError(
+                    f"{paths[key]} and {file}: both are {' '.join(key[1:]).strip()} by the template {template}"
+                )
             paths[key] = file
     return paths

@@ -108,10 +108,10 @@ class NiftiSource(Source):
         return states
 
     def _state(self, paths: Sequence[str]) -> FileState:
-        """Return the state of a file, or one that stands for those of several. A young file may still change."""
+        """Return the state of a file, or one that stands for the states of several. A young file may still change."""
         file_states = [state_of(f"{self.root}/{path}") for path in paths]
-        size, *times = file_states[0] if len(file_states) == 1 else as_three_numbers(repr(file_states))
-        return (UNKNOWN if any(map(is_young, file_states)) else size, *times)
+        size, written, changed = file_states[0] if len(file_states) == 1 else as_three_numbers(repr(file_states))
+        return UNKNOWN if any(map(is_young, file_states)) else size, written, changed
 
     @abstractmethod
     def _heads(self, ref: RowRef) -> tuple[Header, ...]:
@@ -126,11 +126,9 @@ class NiftiSource(Source):
         if scan.channels > 1:
             raise BadPair(f"has {scan.channels} volumes; a label has one")
         if label.is_scaled:
-            raise BadPair(f"has numbers that are scaled by {label.slope:g}; a label has those of its classes")
+            raise BadPair(f"has numbers that are scaled by {label.slope:g}; a label has the numbers of its classes")
         # The numbers of a label are checked when it is read.
-        return replace(
-            header_by(KIND, (height, width), np.dtype(np.uint16)), slices=self._slices(scan), grid=scan.grid
-        )
+        return replace(header_by(KIND, (height, width), np.dtype(np.uint16)), slices=self._slices(scan), grid=scan.grid)
 
     def _slices(self, scan: Scan) -> int | None:
         """Return the slices of a row that is a volume."""

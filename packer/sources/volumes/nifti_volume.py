@@ -40,7 +40,7 @@ _PIECE = 1 << 16
 _UNPACKED = 1 << 20
 """The most bytes that are unpacked at once."""
 _PART, _SLACK = 1 << 10, 1 << 20
-"""A part of a gzip file takes as long as so many bytes; and so many bytes may be read before anything is unpacked."""
+"""The bytes that take as long as a part of a gzip file, and the bytes that may be read before unpacking."""
 _TYPES = {2: "u1", 4: "i2", 8: "i4", 16: "f4", 64: "f8", 256: "i1", 512: "u2", 768: "u4", 1024: "i8", 1280: "u8"}
 
 
@@ -72,8 +72,8 @@ class Volume:
             is_compressed = start == _GZIP
             head = b"".join(_unpacked(file, _HEAD)) if is_compressed else file.read(_HEAD)
             facts = _facts(head)
-            *of_a_volume, channels = facts
-            volume = cls(path, *of_a_volume, is_compressed, axis, _grid(head, facts[1]), channels)
+            grid = _grid(head, facts[1])
+            volume = cls(path, *facts[:5], is_compressed=is_compressed, axis=axis, grid=grid, channels=facts[5])
             if volume.slices > MOST_SLICES:
                 raise BadPair(f"claims {volume.slices} slices; {MOST_SLICES} are read at most")
             length, needed = file.seek(0, 2), volume.offset + volume.size
@@ -142,8 +142,7 @@ class Volume:
             raise BadPair(f"{'unpacks to' if self.is_compressed else 'has'} another length than its header demands")
 
     def planes(self, channel: int = 0) -> Generator[NDArray[Any], None, None]:
-        """Yield the numbers of a channel in the order of the file: for each step along the third axis those of the
-        other two.
+        """Yield the numbers of a channel in the order of the file: a plane for each step along the third axis.
 
         Behind the last ones raise BadPair like `all_bytes`.
         """
@@ -163,8 +162,7 @@ class Volume:
                 data.clear()
 
     def numbers(self, number: int, whole: bytes | None = None, channel: int = 0) -> NDArray[Any]:
-        """Return the numbers (H,W) of a slice of a channel as they are stored: of the two axes left, the later one goes
-        down.
+        """Return the stored numbers (H,W) of a slice of a channel: the later one of the two axes left goes down.
 
         They are taken from all bytes, if these are given or needed.
         """
@@ -181,7 +179,7 @@ class Volume:
         return np.frombuffer(raw, self.dtype).reshape(self.height, self.width)
 
     def values(self, numbers: NDArray[Any]) -> NDArray[Any]:
-        """Return the values of numbers as they are stored."""
+        """Return the values of stored numbers."""
         if not self.is_scaled:
             return np.array(numbers, self.value_dtype, order="C")
         with np.errstate(over="ignore", invalid="ignore"):  # beyond float32 they are infinite, and clipped
@@ -243,8 +241,8 @@ def _facts(head: bytes) -> tuple[np.dtype[Any], tuple[int, int, int], int, float
     count, *sides_used = sides
     if not 2 <= count <= 7 or min(sides_used[:count]) < 1 or math.prod(sides_used[3:count]) > MOST_BANDS:
         raise BadPair(
-            f"has the sides {sides_used[: max(count, 0)]}; expected three, and up to {MOST_BANDS} volumes, which become "
-            "bands"
+            f"has the sides {sides_used[: max(count, 0)]}; expected three, and up to {MOST_BANDS} volumes, which "
+            "become bands"
         )
     columns, rows, slices = (*sides_used[:count], 1)[:3]
     dtype = np.dtype(order + _TYPES[code])

@@ -9,15 +9,16 @@ from blake3 import blake3
 from numpy.typing import NDArray
 
 from packer.decoding.decode import check_alike
-from packer.decoding.header import Header
+from packer.decoding.header import Header, Strip
 from packer.decoding.raw_file import naming
 from packer.errors import BadPair, LostFile
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Lines, Loaded, Slices
 from packer.sources.file_states import state_of
 from packer.sources.volumes.nifti_lines import NiftiLines
-from packer.sources.volumes.nifti_source import NiftiSource, class_slice
-from packer.sources.volumes.nifti_volume import THIRD, Volume
+from packer.sources.volumes.nifti_source import NiftiSource, class_slice, paths_of
+from packer.sources.volumes.nifti_volume import THIRD
+from packer.sources.volumes.scan import Scan
 from packer.sources.volumes.volume_place import volume_place
 
 
@@ -58,38 +59,46 @@ class NiftiVolumes(NiftiSource):
                     data.append(volume)
         except BadPair as bad:
             return Loaded.refused(bad, data, identities)
-        return Loaded(tuple(data), tuple(identities), place=volume_place(self._volume(ref.parts[0])))
+        return Loaded(tuple(data), tuple(identities), place=volume_place(self._scan(0, ref.parts[0]).volumes[0]))
 
     def _heads(self, ref: RowRef) -> tuple[Header, ...]:
         heads = []
         for field, path in enumerate(ref.parts):
             with naming(path):
-                heads.append(self._header(field, path))
+                heads.append(self._header(field, self._scan(field, path)))
         check_alike(ref.parts[0], heads[0], ref.parts[1], heads[1])
         return tuple(heads)
 
-    def _slices(self, volume: Volume) -> int | None:
-        return volume.slices
+    def _slices(self, scan: Scan) -> int | None:
+        return scan.slices
 
-    def _read(self, field: int, path: str) -> tuple[Slices, str]:
-        """Return a volume, and the BLAKE3 of its bytes, unpacked."""
-        state = state_of(f"{self.root}/{path}")
-        volume = self._volume(path)
-        data = volume.all_bytes()
-        if state_of(f"{self.root}/{path}") != state:
+    def _read(self, field: int, part: str) -> tuple[Slices, str]:
+        """Return a volume, and the BLAKE3 of the bytes of its files, unpacked."""
+        scan, paths = self._scan(field, part), paths_of(part)
+        states = [state_of(f"{self.root}/{path}") for path in paths]
+        wholes = [volume.all_bytes() for volume in scan.volumes]
+        if [state_of(f"{self.root}/{path}") for path in paths] != states:
             raise LostFile("changed while it was read; build again")
 
-        def values(number: int) -> NDArray[Any]:
-            plane = volume.values(volume.numbers(number, data))
-            return class_slice(plane) if field else plane
+        def values(number: int) -> NDArray[Any] | Strip:
+            picture = scan.slice(number, wholes)
+            return class_slice(picture) if field and not isinstance(picture, Strip) else picture
 
-        return Slices(volume.upright, values, path), blake3(data).hexdigest()
+        return Slices(scan.upright, values, part), _together([blake3(data).hexdigest() for data in wholes])
 
-    def _lines(self, field: int, path: str) -> tuple[NiftiLines, str]:
-        """Return a volume that is read when its slices are asked for, and the BLAKE3 of its bytes, unpacked."""
-        volume, digest = self._volume(path), blake3()
-        lines = NiftiLines(volume, path, class_slice if field else None)
-        for piece in volume.pieces():
-            digest.update(piece)
+    def _lines(self, field: int, part: str) -> tuple[NiftiLines, str]:
+        """Return a volume that is read when its slices are asked for, and the BLAKE3 of its files' bytes, unpacked."""
+        scan, digests = self._scan(field, part), []
+        lines = NiftiLines(scan, part, class_slice if field else None)
+        for volume in scan.volumes:
+            digest = blake3()
+            for piece in volume.pieces():
+                digest.update(piece)
+            digests.append(digest.hexdigest())
         lines.check_unchanged()
-        return lines, digest.hexdigest()
+        return lines, _together(digests)
+
+
+def _together(digests: list[str]) -> str:
+    """Return the digest of a file, or one for several files."""
+    return digests[0] if len(digests) == 1 else blake3("".join(digests).encode()).hexdigest()

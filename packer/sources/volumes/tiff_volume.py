@@ -17,8 +17,7 @@ from readers.contract.tiles import Size
 
 
 class PageLines:
-    """The pages of the files of a field, which are read when they are asked for: those of a volume that is too large
-    for memory."""
+    """The pages of the files of a field, read when they are requested, because the volume is too large for memory."""
 
     def __init__(self, raw: Path, part: str, max_pixels: int) -> None:
         self._files = list[PartFile]()
