@@ -121,6 +121,20 @@ def run(*arguments: object) -> Result:
     return result
 
 
+def good(*arguments: object) -> Result:
+    """Run a command that must succeed."""
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def errors_of(code: int, *arguments: object) -> str:
+    """Return the stderr of a command that must end with this exit code."""
+    result = run(*arguments)
+    assert result.exit_code == code, result.output
+    return result.stderr
+
+
 def ended() -> int:
     """Return the id of a process that has ended."""
     process = subprocess.Popen(["true"])
@@ -143,8 +157,7 @@ def pack_from(source: Path | None, out: Path, *options: object) -> Path:
     """Pack the rows of a container in the same way."""
     given = () if source is None else ("--from", source)
     with without_workers():
-        result = run("build", "--quiet", *given, *options, out)
-    assert result.exit_code == 0, result.stderr
+        good("build", "--quiet", *given, *options, out)
     return out
 
 

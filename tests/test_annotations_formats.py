@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import pack, run, write_png
+from conftest import errors_of, pack, run, write_png
 from facts.write_facts import read_facts, unpacked
 from numpy.typing import NDArray
 
@@ -87,9 +87,7 @@ def test_features_lie_on_the_ground_of_their_picture(tmp_path: Path) -> None:
 def test_features_over_a_picture_without_ground_are_refused_by_name(tmp_path: Path) -> None:
     _write(tmp_path / "raw/a.geojson", read_facts("geojson")[0]["geojson"])
     _picture(tmp_path / "raw/a.png")
-    failed = run("build", tmp_path / "raw", tmp_path / "out")
-    assert failed.exit_code == 1
-    assert "a.geojson: its picture is not a TIFF" in failed.stderr
+    assert "a.geojson: its picture is not a TIFF" in errors_of(1, "build", tmp_path / "raw", tmp_path / "out")
 
 
 def test_parts_of_ade20k_lie_on_their_objects(tmp_path: Path) -> None:

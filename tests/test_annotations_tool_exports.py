@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import pack, run, write_png
+from conftest import errors_of, good, pack, run, write_png
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -148,8 +148,7 @@ def _label_studio(raw: Path, file: str = "export.json") -> Path:
 
 def _probed(raw: Path, config: Path) -> Any:
     """Write the proposal of a probe, and return its facts."""
-    probed = run("probe", "--write", config, raw)
-    assert probed.exit_code == 0, probed.stderr
+    good("probe", "--write", config, raw)
     return json.loads(run("probe", "--json", raw).stdout)
 
 
@@ -261,10 +260,9 @@ def _yolo(raw: Path, text: str, more: str = OUTLINES) -> Path:
 )
 def test_objects_of_yolo_that_look_like_no_outlines_are_a_question(tmp_path: Path, text: str, words: str) -> None:
     raw = _yolo(tmp_path / "raw", text, "")
-    refused = run("build", raw, tmp_path / "out")
-    assert refused.exit_code == 1
-    assert words in refused.stderr
-    assert "--annotations 'outlines:labels/{key}.txt'" in refused.stderr
+    errors = errors_of(1, "build", raw, tmp_path / "out")
+    assert words in errors
+    assert "--annotations 'outlines:labels/{key}.txt'" in errors
     assert run("build", "--annotations", "labels/{key}.txt", raw, tmp_path / "out").exit_code == 1
     proposed = json.loads(run("probe", "--json", raw).stdout)
     assert words in proposed["to_decide"][0]
@@ -293,9 +291,7 @@ def test_kpt_shape_proves_that_objects_of_yolo_are_keypoints(tmp_path: Path) -> 
     raw = _yolo(tmp_path / "raw", OUTLINES)
     _text(raw / "data.yaml", "kpt_shape: [5, 2]\nnames: {0: tool}\n")
     for command in (("build", raw, tmp_path / "out"), ("probe", raw)):
-        refused = run(*command)
-        assert refused.exit_code == 1
-        assert "data.yaml: has kpt_shape, so the objects are boxes with keypoints" in refused.stderr
+        assert "data.yaml: has kpt_shape, so the objects are boxes with keypoints" in errors_of(1, *command)
 
 
 @pytest.mark.parametrize(
@@ -320,9 +316,7 @@ def test_files_of_tools_that_are_not_read_are_named(tmp_path: Path, path: str, t
     _jpeg(tmp_path / "raw" / "images" / "a.jpg")
     _text(tmp_path / "raw" / path, text)
     for command in (("build", tmp_path / "raw", tmp_path / "out"), ("probe", tmp_path / "raw")):
-        refused = run(*command)
-        assert refused.exit_code == 1
-        assert words in refused.stderr
+        assert words in errors_of(1, *command)
     if path.endswith((".json", ".vott")):
         refused = run("build", "--annotations", path, tmp_path / "raw", tmp_path / "out")
         assert words.replace(" is of ", ": is of ") in refused.stderr

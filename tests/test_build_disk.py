@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import HANG, make_raw, pack, run
+from conftest import HANG, errors_of, make_raw, pack, run
 
 from readers.contract.manifest import STORAGES
 
@@ -45,14 +45,11 @@ def test_a_file_that_cannot_be_written_is_an_error_and_leaves_the_old_generation
 def test_names_and_places_that_cannot_be_are_one_line(tmp_path: Path) -> None:
     raw = make_raw(tmp_path / "raw", {"train": 1})
     for arguments in ((raw.path, tmp_path / ("x" * 300)), (tmp_path / ("x" * 300), tmp_path / "out")):
-        result = run("build", *arguments)
-        assert result.exit_code == 1
-        assert "File name too long" in result.stderr
-        assert result.stderr.count("\n") <= 2
+        errors = errors_of(1, "build", *arguments)
+        assert "File name too long" in errors
+        assert errors.count("\n") <= 2
 
 
 def test_a_size_beyond_reason_is_refused(tmp_path: Path) -> None:
     raw = make_raw(tmp_path / "raw", {"train": 1})
-    result = run("build", "--size", "99999x99999", raw.path, tmp_path / "out")
-    assert result.exit_code == 2
-    assert "over the limit" in result.stderr
+    assert "over the limit" in errors_of(2, "build", "--size", "99999x99999", raw.path, tmp_path / "out")

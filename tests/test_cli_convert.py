@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import RawFolder, make_raw, make_varied_raw, pack, run
+from conftest import RawFolder, errors_of, good, make_raw, make_varied_raw, pack, run
 from test_sources_pack import rows_of
 
 from packer import build_pack
@@ -29,8 +29,7 @@ def source(raw: RawFolder, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def convert(source: Path, out: Path, *options: object) -> Path:
-    result = run("build", "--quiet", "--workers", "1", *options, "--from", source, out)
-    assert result.exit_code == 0, result.stderr
+    good("build", "--quiet", "--workers", "1", *options, "--from", source, out)
     return out
 
 
@@ -81,9 +80,8 @@ def test_python_takes_the_path_of_a_pack(source: Path, tmp_path: Path) -> None:
 def test_tiles_are_converted_but_keep_their_size(raw: RawFolder, tmp_path: Path) -> None:
     tiles = pack(raw.path, tmp_path / "tiles", "--size", "16x16", "--fit", "tile")
     assert rows_of(convert(tiles, tmp_path / "out", "--format", "hdf5")) == rows_of(tiles)
-    result = run("build", "--quiet", "--from", tiles, tmp_path / "small", "--size", "8x8")
-    assert result.exit_code == 2
-    assert "the rows of this pack are tiles, whose keys name their positions" in result.stderr
+    errors = errors_of(2, "build", "--quiet", "--from", tiles, tmp_path / "small", "--size", "8x8")
+    assert "the rows of this pack are tiles, whose keys name their positions" in errors
     assert json.loads(run("diff", "--json", tiles, tmp_path / "out").stdout)["rebuilt_shards"] == 0
 
 
@@ -95,8 +93,7 @@ def test_diff_and_repair_know_the_pack_that_rows_came_from(raw: RawFolder, tmp_p
     assert run("diff", source, out).exit_code == 0
     shard = next(out.glob("shards/*.image.npy"))
     shard.write_bytes(shard.read_bytes()[:-1] + b"!")
-    repaired = run("repair", "--quiet", out)
-    assert repaired.exit_code == 0, repaired.stderr
+    good("repair", "--quiet", out)
     assert rows_of(out) == rows
     (tmp_path / "raw/val/images/street_001.png").unlink()
     (tmp_path / "raw/val/masks/street_001.png").unlink()
@@ -113,9 +110,7 @@ def test_a_damaged_pack_is_named(source: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(source, copy)
     next(copy.glob("shards/*.receipt.json")).unlink()
-    result = run("build", "--from", copy, tmp_path / "out")
-    assert result.exit_code == 4
-    assert "receipt.json: is missing" in result.stderr
+    assert "receipt.json: is missing" in errors_of(4, "build", "--from", copy, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

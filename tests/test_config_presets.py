@@ -12,7 +12,7 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from conftest import pack, run
+from conftest import errors_of, good, pack, run
 from numpy.typing import NDArray
 from test_house_shared import expected, histogram
 
@@ -153,8 +153,7 @@ def test_a_preset_packs_a_folder_of_the_layout_in_its_header(preset: Preset, tmp
 
 
 def test_presets_are_listed_and_shown_unchanged() -> None:
-    listed = run("presets")
-    assert listed.exit_code == 0
+    listed = good("presets")
     assert [line.split()[:2] for line in listed.stdout.splitlines()] == [
         [n, str(c)] for n, c in sorted(CLASSES.items())
     ]
@@ -164,17 +163,14 @@ def test_presets_are_listed_and_shown_unchanged() -> None:
 
 def test_an_unknown_preset_is_wrong_usage_with_the_nearest_name() -> None:
     for arguments in (("presets", "show", "cityscape"), ("build", "--preset", "cityscape", "raw", "out")):
-        done = run(*arguments)
-        assert done.exit_code == 2
-        assert "did you mean cityscapes?" in done.stderr
+        assert "did you mean cityscapes?" in errors_of(2, *arguments)
     assert find_preset("voc").name == "voc"
 
 
 def test_a_shown_preset_is_a_configuration_with_the_same_effect(tmp_path: Path) -> None:
     for preset in presets():
         (tmp_path / "copy.toml").write_text(run("presets", "show", preset.name).stdout)
-        copied = run("build", "--config", tmp_path / "copy.toml", "--print-config")
-        assert copied.exit_code == 0, copied.stderr
+        copied = good("build", "--config", tmp_path / "copy.toml", "--print-config")
         assert copied.stdout == run("build", "--preset", preset.name, "--print-config").stdout
 
 

@@ -276,13 +276,6 @@ def test_a_palette_tiff_gives_indices_or_colours(scale: int) -> None:
     assert np.array_equal(decode_label(data, as_index=False), COLOURS[INDEX])
 
 
-def test_a_palette_tiff_whose_colours_were_stored_in_8_bits_is_not_black() -> None:
-    palette = np.zeros((256, 3), np.uint16)
-    palette[:4] = COLOURS
-    data = tiff(INDEX, t262=(3,), t320=tuple(palette.T.reshape(-1).tolist()))
-    assert np.array_equal(decode_label(data, as_index=False), COLOURS[INDEX])
-
-
 @pytest.mark.parametrize("orientation", [1, 6, 9])
 def test_a_tiff_is_turned_by_its_tag(orientation: int) -> None:
     wanted = {1: IMAGE, 6: np.rot90(IMAGE, -1), 9: IMAGE}[orientation]

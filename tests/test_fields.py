@@ -13,7 +13,7 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from conftest import REPO, pack, run, scene, write_png
+from conftest import REPO, errors_of, good, pack, run, scene, write_png
 from drills.band_files import blocks_tiff
 from handmade import png
 from numpy.typing import NDArray
@@ -116,9 +116,8 @@ def test_gray_is_one_plane_and_a_range_makes_numbers_from_0_to_1(raw: tuple[Path
     assert np.array_equal(gray[0][0][0], fields["a0"]["depth"])
     ranged = pack(folder, tmp_path / "ranged", *options, "--image-range", "0,9000", "--image-dtype", "float32")
     assert np.allclose(open_dataset(ranged)[0][0][0], fields["a0"]["depth"] / np.float32(9000))
-    refused = run("build", *options, "--image-dtype", "float32", folder, tmp_path / "refused")
-    assert refused.exit_code == 2
-    assert "hold uint16; leave it out, or give --image-range" in refused.stderr
+    errors = errors_of(2, "build", *options, "--image-dtype", "float32", folder, tmp_path / "refused")
+    assert "hold uint16; leave it out, or give --image-range" in errors
 
 
 def test_a_picture_of_other_bands_is_bad_by_name(raw: tuple[Path, Fields], tmp_path: Path) -> None:
@@ -173,10 +172,9 @@ def test_a_row_may_lack_a_further_field(raw: tuple[Path, Fields], tmp_path: Path
     (folder / "depth" / "a2.png").unlink()
     options = ("--classes", "4", "--field", "depth=values:depth/{key}.png")
     (folder / "depth" / "b2.png").write_bytes((folder / "depth" / "a1.png").read_bytes())
-    refused = run("build", *options, folder, tmp_path / "out")
-    assert refused.exit_code == 1
-    assert "images/a2.png: has no depth" in refused.stderr
-    assert "--missing keep packs rows that lack a field" in refused.stderr
+    errors = errors_of(1, "build", *options, folder, tmp_path / "out")
+    assert "images/a2.png: has no depth" in errors
+    assert "--missing keep packs rows that lack a field" in errors
     plan = run("build", "--dry-run", "--missing", "skip", *options, folder, tmp_path / "out").stdout
     assert "1 file of depth without an image: depth/b2.png" in plan
     assert len(open_dataset(pack(folder, tmp_path / "skipped", *options, "--missing", "skip"))) == len(KEYS) - 1
@@ -201,11 +199,10 @@ def test_rows_that_lack_a_field_are_measured(raw: tuple[Path, Fields], tmp_path:
 def test_a_field_without_any_file_is_named_with_its_template(raw: tuple[Path, Fields], tmp_path: Path) -> None:
     options = ("--classes", "4", "--field", "depth=values:dpeth/{key}.png")
     for missing in ("error", "skip"):
-        refused = run("build", *options, "--missing", missing, raw[0], tmp_path / "out")
-        assert refused.exit_code == 1
-        assert "no file fits dpeth/{key}.png of the field depth" in refused.stderr
-        assert "1 problem in the layout images/ + masks/; no image and label have all further fields" in refused.stderr
-        assert "describe how their names differ" not in refused.stderr
+        errors = errors_of(1, "build", *options, "--missing", missing, raw[0], tmp_path / "out")
+        assert "no file fits dpeth/{key}.png of the field depth" in errors
+        assert "1 problem in the layout images/ + masks/; no image and label have all further fields" in errors
+        assert "describe how their names differ" not in errors
     noted = run("build", *options, "--missing", "keep", raw[0], tmp_path / "out")
     assert "no file fits dpeth/{key}.png of the field depth" in noted.stdout + noted.stderr
 
@@ -304,9 +301,7 @@ def test_two_files_of_a_key_or_of_an_unknown_class_are_problems(raw: tuple[Path,
     ],
 )
 def test_a_field_that_is_not_valid_is_refused(raw: tuple[Path, Fields], tmp_path: Path, text: str, words: str) -> None:
-    refused = run("build", "--classes", "4", "--field", text, raw[0], tmp_path / "out")
-    assert refused.exit_code == 2
-    assert words in refused.stderr
+    assert words in errors_of(2, "build", "--classes", "4", "--field", text, raw[0], tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -322,8 +317,7 @@ def test_the_page_about_fields_runs(raw: tuple[Path, Fields], tmp_path: Path, mo
     commands = "".join(code for kind, code in blocks if kind == "bash")
     Path("packer.toml").write_text("".join(code for kind, code in blocks if kind == "toml"))
     for command in [*commands.splitlines(), "packer build --config packer.toml raw/ packed_parts"]:
-        result = run(*shlex.split(command, comments=True)[1:])
-        assert result.exit_code == 0, (command, result.stderr)
+        good(*shlex.split(command, comments=True)[1:])
     code = "\n".join(code for kind, code in blocks if kind == "python")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 import pytest
 from any_pack import FIELDS, write_any_pack
-from conftest import RawFolder, run, write_png
+from conftest import RawFolder, good, run, write_png
 
 from packer import TargetError, UsageError, build_pack
 from packer.packs.extract import extract_rows
@@ -56,11 +56,9 @@ def test_packing_what_was_extracted_gives_the_same_rows(
     out, folder, again = tmp_path / "out", tmp_path / "files", tmp_path / "again"
     run("build", "--quiet", "--labels", "index", "--size", size, packed_raw, out)
     labels = "colours" if colours else "index"
-    done = run("extract", "--all", "--quiet", "--labels", labels, out, folder)
-    assert done.exit_code == 0, done.stderr
+    done = good("extract", "--all", "--quiet", "--labels", labels, out, folder)
     words = shlex.split(done.stderr.partition("packer build ")[2])
-    built = run("build", *words[:-1], again)
-    assert built.exit_code == 0, built.stderr
+    good("build", *words[:-1], again)
     assert checksums(again) == checksums(out)
 
 

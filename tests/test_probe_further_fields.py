@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 import numpy as np
-from conftest import make_raw, run, write_png
+from conftest import good, make_raw, run, write_png
 from drills.band_files import blocks_tiff
 
 from readers import open_dataset
@@ -37,8 +37,7 @@ def test_a_probe_proposes_fields_that_can_be_pasted(tmp_path: Path) -> None:
     assert not any("which files" in question for question in facts["to_decide"])
     lines = [line for line in run("probe", raw).stdout.splitlines() if line.startswith("field ")]
     pasted = [shlex.split(line.removeprefix("field").rpartition("(")[0]) for line in lines]
-    built = run("build", *(word for words in pasted for word in words), raw, tmp_path / "out")
-    assert built.exit_code == 0, built.stderr
+    good("build", *(word for words in pasted for word in words), raw, tmp_path / "out")
     assert len(open_dataset(tmp_path / "out", "train", fields=("depth", "other", "instances", "nir"))) == 4
 
 

@@ -16,7 +16,7 @@ import pytest
 import simplejpeg
 import torch
 import zstandard
-from conftest import RawFolder, pack, run, scene, without_workers
+from conftest import RawFolder, errors_of, pack, run, scene, without_workers
 from handmade import exif
 from numpy.typing import NDArray
 from page_reader import read_rows
@@ -353,9 +353,8 @@ def test_a_plan_knows_the_size_of_a_build_by_a_sample(tmp_path: Path, storage: s
 
 
 def test_a_field_has_one_encoding(raw_folder: RawFolder, tmp_path: Path) -> None:
-    result = run("build", *ENCODE, "--encode", "label=raw", raw_folder.path, tmp_path / "out")
-    assert result.exit_code == 2
-    assert "--encode label: is named twice; give each field one encoding" in " ".join(result.stderr.split())
+    errors = errors_of(2, "build", *ENCODE, "--encode", "label=raw", raw_folder.path, tmp_path / "out")
+    assert "--encode label: is named twice; give each field one encoding" in " ".join(errors.split())
 
 
 def test_encodings_in_python_are_a_list(tmp_path: Path) -> None:
@@ -392,7 +391,5 @@ def test_the_error_says_how_pictures_of_16_bits_become_jpeg(tmp_path: Path) -> N
     ],
 )
 def test_wrong_encodings_are_refused(raw_folder: RawFolder, tmp_path: Path, value: str, message: str) -> None:
-    result = run("build", "--encode", value, raw_folder.path, tmp_path / "out")
-    assert result.exit_code == 2
-    assert message in " ".join(result.stderr.split())
+    assert message in " ".join(errors_of(2, "build", "--encode", value, raw_folder.path, tmp_path / "out").split())
     assert not (tmp_path / "out").exists()

@@ -143,11 +143,6 @@ def test_writing_into_a_sample_never_reaches_the_file(native: Path) -> None:
     assert all(torch.equal(ours, theirs) for ours, theirs in zip(dataset[3], kept, strict=True))
 
 
-def test_rows_of_one_size_have_a_size_too(packed: Path) -> None:
-    dataset = open_dataset(packed, "train")
-    assert dataset.size(0) == dataset.size(-1) == (24, 36)
-
-
 def test_a_pickle_reads_the_same(native: Path) -> None:
     dataset = open_dataset(native, "val", transform=RandomCrop((4, 4)))
     again = pickle.loads(pickle.dumps(dataset))  # noqa: S301 - our own
@@ -228,12 +223,6 @@ def test_more_classes_than_fit_into_a_byte(storage: str, tmp_path: Path, labels:
         assert sample.label.dtype == torch.uint16
         assert np.array_equal(sample.label.numpy(), np.where(numbers == 299, 65_535, numbers))
     assert run("verify", "--quiet", out).exit_code == 0
-
-
-def test_one_native_picture(storage: str, tmp_path: Path) -> None:
-    raw = make_varied_raw(tmp_path / "raw", {"train": [(1, 1)]})
-    dataset = open_dataset(pack(raw.path, tmp_path / "out", "--format", storage, "--size", "native"))
-    assert np.array_equal(dataset[0].image.numpy().reshape(3), raw.images["train", "street_000"].reshape(3))
 
 
 def test_a_bad_picture_does_not_change_the_good_ones(storage: str, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from conftest import RawFolder, pack, run
+from conftest import RawFolder, errors_of, pack, run
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -322,10 +322,9 @@ def test_a_row_that_would_need_a_table_larger_than_itself_takes_no_memory() -> N
     ],
 )
 def test_wrong_tiles_are_refused(raw_folder: RawFolder, tmp_path: Path, value: str, message: str) -> None:
-    result = run("build", "--encode", value, raw_folder.path, tmp_path / "out")
-    assert result.exit_code == 2
-    assert message in " ".join(result.stderr.split())
-    assert f"did you mean {value.partition('=')[2].partition(':')[0]}?" not in result.stderr
+    errors = errors_of(2, "build", "--encode", value, raw_folder.path, tmp_path / "out")
+    assert message in " ".join(errors.split())
+    assert f"did you mean {value.partition('=')[2].partition(':')[0]}?" not in errors
 
 
 @pytest.mark.parametrize("kind", ["uint8", "uint16"])

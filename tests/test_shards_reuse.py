@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import RawFolder, examples, make_raw, run, scene, write_png
+from conftest import RawFolder, errors_of, examples, good, make_raw, run, scene, write_png
 from drills.histories import differing_night, histories
 from drills.published import published
 from drills.sources import SOURCES
@@ -43,8 +43,7 @@ pytestmark = pytest.mark.usefixtures("in_process")
 
 
 def built(raw: Path, out: Path, *options: object) -> dict[str, Any]:
-    done = run("build", "--quiet", "--json", *SMALL, *options, raw, out)
-    assert done.exit_code == 0, done.stderr
+    done = good("build", "--quiet", "--json", *SMALL, *options, raw, out)
     summary: dict[str, Any] = json.loads(done.stdout)
     return summary
 
@@ -84,9 +83,8 @@ def test_a_replaced_file_of_the_same_size_and_time_is_noticed(night: RawFolder, 
     victim.write_bytes(victim.read_bytes()[:-1] + b"?")
     os.utime(victim, ns=(before.st_atime_ns, before.st_mtime_ns))
     for trust in ("mtime", "digest"):
-        refused = run("build", "--trust", trust, *SMALL, night.path, tmp_path / "out")
-        assert refused.exit_code == 1
-        assert "train/images/street_003.png" in refused.stderr
+        errors = errors_of(1, "build", "--trust", trust, *SMALL, night.path, tmp_path / "out")
+        assert "train/images/street_003.png" in errors
 
 
 def test_a_touched_file_is_compared_by_digest_and_its_stamp_renewed(night: RawFolder, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from any_pack import NAMES, write_any_pack
-from conftest import pack, run, scene, write_png
+from conftest import errors_of, good, pack, run, scene, write_png
 from drills.band_files import blocks_tiff
 from drills.published import same
 from test_sources_pack import converted
@@ -94,8 +94,7 @@ def sums_of(out: Path) -> Sums:
 
 
 def convert(source: Path, out: Path, *options: object) -> Path:
-    result = run("build", "--quiet", "--workers", "1", *options, "--from", source, out)
-    assert result.exit_code == 0, result.stderr
+    good("build", "--quiet", "--workers", "1", *options, "--from", source, out)
     return out
 
 
@@ -241,9 +240,7 @@ class _Any:
     ],
 )
 def test_wrong_usage_says_what_to_do(source: Path, tmp_path: Path, options: tuple[str, ...], message: str) -> None:
-    result = run("build", "--quiet", *options, "--from", source, tmp_path / "out")
-    assert result.exit_code == 2
-    assert message in result.stderr
+    assert message in errors_of(2, "build", "--quiet", *options, "--from", source, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

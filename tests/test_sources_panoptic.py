@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import opencv_rgb, pack, run, write_png
+from conftest import errors_of, opencv_rgb, pack, run, write_png
 from handmade import chunk, exif, png
 from numpy.typing import NDArray
 
@@ -213,9 +213,7 @@ def test_damaged_files_stop_the_plan(tmp_path: Path, change: dict[str, Any], wor
     facts = json.loads((raw / FILE).read_text())
     facts["annotations"][1] |= change
     (raw / FILE).write_text(json.dumps(facts))
-    failed = run("build", *OPTIONS, raw, tmp_path / "out")
-    assert failed.exit_code == 1
-    assert words in failed.stderr
+    assert words in errors_of(1, "build", *OPTIONS, raw, tmp_path / "out")
     del facts["annotations"][1]["segments_info"]
     (raw / FILE).write_text(json.dumps(facts))
     assert "has no segments_info" in run("build", *OPTIONS, raw, tmp_path / "out").stderr
