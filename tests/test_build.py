@@ -24,7 +24,6 @@ from conftest import (
     run,
     scene,
     write_png,
-    write_table,
 )
 from handmade import encoded_as
 from numpy.typing import NDArray
@@ -403,10 +402,6 @@ def test_wrong_usage_is_exit_2(arguments: tuple[str, ...]) -> None:
     assert run(*arguments).exit_code == 2
 
 
-def test_half_of_the_templates_is_not_enough(raw: RawFolder, tmp_path: Path) -> None:
-    assert "go together" in errors_of(2, "build", "--image", "train/images/{key}", raw.path, tmp_path / "out")
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -492,12 +487,6 @@ def test_info_of_a_folder_that_is_not_a_pack_is_one_line(tmp_path: Path) -> None
     errors = errors_of(1, "info", tmp_path)
     assert "packer build" in errors
     assert errors.count("\n") == 1
-
-
-def test_a_table_elsewhere_is_named(raw: RawFolder, tmp_path: Path) -> None:
-    (raw.path / "class_dict.csv").unlink()
-    write_table(tmp_path / "city.csv")
-    assert len(open_dataset(pack(raw.path, tmp_path / "out", "--classes", tmp_path / "city.csv"), "train")) == 6
 
 
 def test_the_note_about_bytes_comes_once_after_success_and_not_under_quiet(tmp_path: Path) -> None:

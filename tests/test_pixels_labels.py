@@ -315,42 +315,6 @@ def test_the_nearest_colour_is_near_in_its_alpha_as_well() -> None:
     assert LabelCodec(only_glass, LabelRules(unknown="nearest")).decode(solid).tolist() == [[0]]
 
 
-def test_palettes_of_binary_labels_are_compared_too(tmp_path: Path) -> None:
-    """Foreground is red, but has index 1 in one file and 0 in another."""
-    raw = _palette_set(tmp_path / "raw", [[0, 1, 2, 3]] * 2, table=False)
-    truth = np.arange(64, dtype=np.uint8).reshape(8, 8) % 2
-    colours = np.array([[0, 0, 0], [255, 0, 0]], np.uint8)
-    for number, order in enumerate(([0, 1], [1, 0])):
-        (raw / "labels" / f"{number}.png").write_bytes(palette(np.array(order, np.uint8)[truth], colours[order]))
-    errors = errors_of(1, "build", "--label-codec", "binary", raw, tmp_path / "out")
-    assert "#000000 is index 0 in labels/0.png, and index 1 in labels/1.png" in errors
-
-
-def test_grays_of_a_palette_are_what_a_binary_label_is_read_by(tmp_path: Path) -> None:
-    raw = _palette_set(tmp_path / "raw", [[0, 1, 2, 3]] * 2, table=False)
-    truth = np.arange(64, dtype=np.uint8).reshape(8, 8) % 2
-    grays = np.array([[0, 0, 0], [255, 255, 255]], np.uint8)
-    for number, order in enumerate(([0, 1], [1, 0])):
-        (raw / "labels" / f"{number}.png").write_bytes(palette(np.array(order, np.uint8)[truth], grays[order]))
-    dataset = open_dataset(pack(raw, tmp_path / "out", "--label-codec", "binary"), label="index")
-    assert all(np.array_equal(label.numpy(), truth) for _, label in dataset)
-
-
-def test_a_palette_of_grays_that_move_is_seen(tmp_path: Path) -> None:
-    raw = _palette_set(tmp_path / "raw", [[0, 1, 2, 3]] * 2, table=False)
-    truth = np.arange(64, dtype=np.uint8).reshape(8, 8) % 2
-    grays = np.array([[9, 9, 9], [70, 70, 70]], np.uint8)
-    for number, order in enumerate(([0, 1], [1, 0])):
-        (raw / "labels" / f"{number}.png").write_bytes(palette(np.array(order, np.uint8)[truth], grays[order]))
-    assert "palettes differ" in errors_of(1, "build", "--classes", 2, raw, tmp_path / "out")
-
-
-def test_a_threshold_is_not_for_indices() -> None:
-    codec = LabelCodec(BINARY_CLASSES, LabelRules("binary", threshold=1))
-    with pytest.raises(BadPair, match="only values"):
-        codec.decode(palette(np.array([[0, 1]], np.uint8), COLOURS))
-
-
 def test_gray_with_alpha_is_named_as_such() -> None:
     """Its message was that it has colours."""
     gray = np.array([[[1, 255], [2, 0]]], np.uint8)

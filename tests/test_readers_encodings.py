@@ -168,13 +168,6 @@ def test_all_threads_unpack_from_the_first_batch_on(tmp_path: Path, monkeypatch:
     assert sum(len(images) for images, _ in loader) == 4
 
 
-def test_statistics_are_those_of_the_decoded_rows(tmp_path: Path) -> None:
-    out = pack(smooth_folder(tmp_path / "in"), tmp_path / "out", *JPEG_OPTIONS, "image=jpeg:30")
-    images = torch.stack([image for image, _ in open_dataset(out, "all")]).double() / 255
-    (split,) = json.loads(run("stats", "--json", out).stdout)
-    assert split["mean"] == pytest.approx(images.mean((0, 2, 3)).tolist())
-
-
 def test_jpeg_files_stay_the_files_that_they_are_if_their_pixels_do(tmp_path: Path) -> None:
     raw = smooth_folder(tmp_path / "in", ".jpg")
     out = pack(raw, tmp_path / "out", *JPEG_OPTIONS, "image=jpeg:keep")
@@ -377,19 +370,3 @@ def test_the_error_says_how_pictures_of_16_bits_become_jpeg(tmp_path: Path) -> N
     ):
         refused = run("build", *JPEG_OPTIONS, "image=tiles-jpeg:16", *options, raw, tmp_path / "out")
         assert re.search(words, " ".join(refused.stderr.split())), refused.stderr
-
-
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        ("label", "'label': expected a field and raw, zstd, jpeg:1 to jpeg:100, jpeg:keep, tiles:256, "),
-        ("label=zst", "such as label=zstd; did you mean zstd?"),
-        ("image=jpeg:0", "'image=jpeg:0': expected a field and raw, zstd, jpeg:1 to jpeg:100, jpeg:keep, "),
-        ("image=jpeg:101", "'image=jpeg:101': expected a field and raw, zstd, jpeg:1 to jpeg:100, jpeg:keep, "),
-        ("label=jpeg", "--encode label=jpeg: JPEG stores pictures of 8 bits with 1 or 3 bands, not classes; "),
-        ("depth=zstd", "--encode depth: there is no field 'depth'; the fields are image, label"),
-    ],
-)
-def test_wrong_encodings_are_refused(raw_folder: RawFolder, tmp_path: Path, value: str, message: str) -> None:
-    assert message in " ".join(errors_of(2, "build", "--encode", value, raw_folder.path, tmp_path / "out").split())
-    assert not (tmp_path / "out").exists()

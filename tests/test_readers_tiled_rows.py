@@ -312,6 +312,12 @@ def test_a_row_that_would_need_a_table_larger_than_itself_takes_no_memory() -> N
 @pytest.mark.parametrize(
     ("value", "message"),
     [
+        ("label", "'label': expected a field and raw, zstd, jpeg:1 to jpeg:100, jpeg:keep, tiles:256, "),
+        ("label=zst", "such as label=zstd; did you mean zstd?"),
+        ("image=jpeg:0", "'image=jpeg:0': expected a field and raw, zstd, jpeg:1 to jpeg:100, jpeg:keep, "),
+        ("image=jpeg:101", "'image=jpeg:101': expected a field and raw, zstd, jpeg:1 to jpeg:100, jpeg:keep, "),
+        ("label=jpeg", "--encode label=jpeg: JPEG stores pictures of 8 bits with 1 or 3 bands, not classes; "),
+        ("depth=zstd", "--encode depth: there is no field 'depth'; the fields are image, label"),
         ("image=tiles", "expected a field and raw, zstd, jpeg:1 to jpeg:100, jpeg:keep, tiles:256, tiles-zstd:256 or"),
         ("image=tile:256", "such as label=zstd; did you mean tiles?"),
         ("image=tiles-jpeg:256:101", "'image=tiles-jpeg:256:101': expected a field and"),
@@ -321,10 +327,11 @@ def test_a_row_that_would_need_a_table_larger_than_itself_takes_no_memory() -> N
         ("label=tiles-jpeg:256", "JPEG stores pictures of 8 bits with 1 or 3 bands, not classes; "),
     ],
 )
-def test_wrong_tiles_are_refused(raw_folder: RawFolder, tmp_path: Path, value: str, message: str) -> None:
+def test_wrong_encodings_are_refused(raw_folder: RawFolder, tmp_path: Path, value: str, message: str) -> None:
     errors = errors_of(2, "build", "--encode", value, raw_folder.path, tmp_path / "out")
     assert message in " ".join(errors.split())
     assert f"did you mean {value.partition('=')[2].partition(':')[0]}?" not in errors
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("kind", ["uint8", "uint16"])

@@ -428,17 +428,10 @@ def test_a_shard_that_was_damaged_in_the_cache_is_fetched_again(out: Path, remot
     assert remote.asked[f"shards/{cut.name}"] == remote.asked[f"shards/{lost.name}"] == 2
 
 
-def test_a_cache_that_was_deleted_is_named(remote: Remote, tmp_path: Path) -> None:
-    dataset = cached(tmp_path)
-    shutil.rmtree(dataset.root.parent.parent)
-    with pytest.raises(ReadError, match="was deleted while it was read; open fake://bucket/out again"):
-        dataset[0]
-
-
 def test_a_cache_that_was_deleted_can_be_opened_again_at_once(out: Path, remote: Remote, tmp_path: Path) -> None:
     dataset = cached(tmp_path)
     shutil.rmtree(dataset.root.parents[1])
-    with pytest.raises(ReadError, match="was deleted while it was read"):
+    with pytest.raises(ReadError, match="was deleted while it was read; open fake://bucket/out again"):
         dataset[0]
     assert rows(cached(tmp_path)) == rows(open_dataset(out, "train"))
 
