@@ -135,6 +135,19 @@ def errors_of(code: int, *arguments: object) -> str:
     return result.stderr
 
 
+def json_of(*arguments: object) -> Any:
+    """Return the document that a command prints."""
+    return json.loads(run(*arguments).stdout)
+
+
+def python(*arguments: object, code: int = 0, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Return what another interpreter printed, which must end with this exit code."""
+    command = [sys.executable, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    assert done.returncode == code, done.stderr
+    return done
+
+
 def ended() -> int:
     """Return the id of a process that has ended."""
     process = subprocess.Popen(["true"])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from annotated_folders import SIZE, annotated_folder, box
-from conftest import errors_of, good, pack, run, write_png
+from conftest import errors_of, good, json_of, pack, run, write_png
 
 from packer.annotations.formats import picture_format
 from packer.annotations.labelme import embedded
@@ -56,7 +56,7 @@ def test_another_picture_in_a_file_builds_its_shard(tmp_path: Path) -> None:
 
 def test_a_probe_proposes_the_files_as_pictures(tmp_path: Path) -> None:
     raw = embed(annotated_folder(tmp_path / "raw", SHAPES, "train/{}.png", "train/{}.json"))
-    facts = json.loads(run("probe", "--json", raw).stdout)
+    facts = json_of("probe", "--json", raw)
     assert (facts["image"], facts["annotations"]) == ("{split:train}/{key}.json", "{split:train}/{key}.json")
     assert facts["objects"] == {"car": 3}
 

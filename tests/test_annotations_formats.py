@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import errors_of, pack, run, write_png
+from conftest import errors_of, json_of, pack, write_png
 from facts.write_facts import read_facts, unpacked
 from numpy.typing import NDArray
 
@@ -50,7 +50,7 @@ def test_a_folder_of_cityscapes_becomes_its_label_ids(tmp_path: Path, labels: st
     out = pack(tmp_path / "raw", tmp_path / "out")
     assert _names(out) == CATEGORIES
     np.testing.assert_array_equal(_label(out, "val"), unpacked(case["label"], size, "u1"))
-    notes = json.loads(run("build", "--json", tmp_path / "raw", tmp_path / "again").stdout)["notes"]
+    notes = json_of("build", "--json", tmp_path / "raw", tmp_path / "again")["notes"]
     assert all("object" in each["note"] for each in notes)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import errors_of, good, pack, run, write_png
+from conftest import errors_of, good, json_of, pack, run, write_png
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -149,7 +149,7 @@ def _label_studio(raw: Path, file: str = "export.json") -> Path:
 def _probed(raw: Path, config: Path) -> Any:
     """Write the proposal of a probe, and return its facts."""
     good("probe", "--write", config, raw)
-    return json.loads(run("probe", "--json", raw).stdout)
+    return json_of("probe", "--json", raw)
 
 
 def test_a_file_of_cvat_for_images_labels_many_pictures(tmp_path: Path) -> None:
@@ -264,7 +264,7 @@ def test_objects_of_yolo_that_look_like_no_outlines_are_a_question(tmp_path: Pat
     assert words in errors
     assert "--annotations 'outlines:labels/{key}.txt'" in errors
     assert run("build", "--annotations", "labels/{key}.txt", raw, tmp_path / "out").exit_code == 1
-    proposed = json.loads(run("probe", "--json", raw).stdout)
+    proposed = json_of("probe", "--json", raw)
     assert words in proposed["to_decide"][0]
     assert 'decide = ["are these outlines?' in proposed["config"]
     assert 'annotations = "outlines:labels/{key}.txt"' in proposed["config"]
@@ -274,14 +274,14 @@ def test_objects_of_yolo_that_look_like_no_outlines_are_a_question(tmp_path: Pat
 @pytest.mark.parametrize("text", [QUADRILATERALS, KEYPOINTS])
 def test_objects_of_yolo_with_different_numbers_of_points_are_outlines(tmp_path: Path, text: str) -> None:
     raw = _yolo(tmp_path / "raw", text)
-    assert json.loads(run("probe", "--json", raw).stdout)["to_decide"] == []
+    assert json_of("probe", "--json", raw)["to_decide"] == []
     pack(raw, tmp_path / "out")
 
 
 def test_probe_says_that_a_build_refuses_boxes_alone(tmp_path: Path) -> None:
     """It proposed to leave all pairs out with `on-bad`, which a build refuses."""
     raw = _yolo(tmp_path / "raw", "0 0.5 0.5 0.2 0.2\n", "")
-    asked = json.loads(run("probe", "--json", raw).stdout)["to_decide"]
+    asked = json_of("probe", "--json", raw)["to_decide"]
     assert asked[0].startswith("a build refuses this proposal: every pair is bad, the first because labels/a.txt")
     assert not any("on-bad" in question for question in asked)
     assert run("build", "--on-bad", "skip", raw, tmp_path / "out").exit_code == 1

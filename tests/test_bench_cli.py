@@ -6,8 +6,6 @@ import json
 import re
 import runpy
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import HANG, NATIVE, SMALL_SHARDS, RawFolder, ends_in_time, errors_of, good, make_raw, pack, run
+from conftest import HANG, NATIVE, SMALL_SHARDS, RawFolder, ends_in_time, errors_of, good, make_raw, pack, python, run
 from drills.processes import orphans, start
 
 from packer.bench.cached_share import cached_share
@@ -274,7 +272,7 @@ def test_time_before_the_measurement_counts(tmp_path: Path) -> None:
 
 def test_the_request_does_not_import_pytorch() -> None:
     program = "import sys, packer.bench.request, packer.cli.bench; sys.exit('torch' in sys.modules)"
-    subprocess.run([sys.executable, "-c", program], check=True)
+    python("-c", program)
 
 
 def test_tables_have_aligned_columns() -> None:

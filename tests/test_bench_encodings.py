@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from tempfile import gettempdir
 
 import pytest
 import torch
-from conftest import NATIVE, SMALL_SHARDS, RawFolder, errors_of, pack, run
+from conftest import NATIVE, SMALL_SHARDS, RawFolder, errors_of, json_of, pack, run
 
 from packer import build_pack
 from packer.bench.encodings import EncodingResult, best_encodings
@@ -35,7 +34,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_each_encoding_is_packed_and_read(raw_folder: RawFolder, tmp_path: Path) -> None:
     out = pack(raw_folder.path, tmp_path / "out", "--format", "lmdb", "--labels", "index", *SMALL_SHARDS)
-    facts = json.loads(run("bench", "--encodings", "--json", "--seconds", 1, "--quiet", "--split", "all", out).stdout)
+    facts = json_of("bench", "--encodings", "--json", "--seconds", 1, "--quiet", "--split", "all", out)
     assert [each["fields"] for each in facts["encodings"]] == [RAW, LABEL, BOTH]
     assert facts["pack"] == {"path": str(out), "rows": 32}
     assert facts["pack"]["rows"] == Manifest.load(out).rows

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shutil
 from pathlib import Path
@@ -18,6 +17,7 @@ from conftest import (
     RawFolder,
     errors_of,
     good,
+    json_of,
     make_raw,
     opencv_rgb,
     pack,
@@ -101,7 +101,7 @@ def test_a_summary_on_stdout_words_on_stderr(raw: RawFolder, tmp_path: Path) -> 
 
 
 def test_json_is_the_whole_of_stdout(raw: RawFolder, tmp_path: Path) -> None:
-    facts = json.loads(run("build", "--json", raw.path, tmp_path / "out").stdout)
+    facts = json_of("build", "--json", raw.path, tmp_path / "out")
     assert (facts["pairs"], facts["rows"], facts["rejects"], facts["splits"]) == (8, 8, [], {"train": 6, "val": 2})
     assert facts["bytes"] == sum(f.stat().st_size for f in (tmp_path / "out/shards").iterdir() if f.suffix == ".npy")
     assert list(facts["stages"]) == ["find", "check", "audit", "compare", "build", "look back", "publish"]
@@ -120,7 +120,7 @@ def test_a_dry_run_prints_the_plan_and_leaves_nothing(raw: RawFolder, tmp_path: 
         "--labels index needs",
     ):
         assert fact in text
-    facts = json.loads(run("build", "--dry-run", "--json", raw.path, tmp_path / "out").stdout)
+    facts = json_of("build", "--dry-run", "--json", raw.path, tmp_path / "out")
     assert facts["bytes"] == 8 * 24 * 36 * (3 + 4)
     assert facts["bytes_with_labels_index"] == 8 * 24 * 36 * (3 + 1)
     assert not (tmp_path / "out").exists()
@@ -128,7 +128,7 @@ def test_a_dry_run_prints_the_plan_and_leaves_nothing(raw: RawFolder, tmp_path: 
 
 def test_the_plan_is_what_the_build_then_takes(raw: RawFolder, tmp_path: Path) -> None:
     for labels in ("onehot", "index"):
-        facts = json.loads(run("build", "--dry-run", "--json", "--labels", labels, raw.path, tmp_path / "x").stdout)
+        facts = json_of("build", "--dry-run", "--json", "--labels", labels, raw.path, tmp_path / "x")
         manifest = Manifest.load(pack(raw.path, tmp_path / labels, "--labels", labels))
         assert facts["shards"] == manifest.shards
         assert 0 <= manifest.bytes - facts["bytes"] < 1500 * manifest.shards
@@ -475,7 +475,7 @@ def test_info_prints_what_is_in_a_pack(raw: RawFolder, tmp_path: Path) -> None:
         "#dc143c",
     ):
         assert fact in text
-    facts = json.loads(run("info", "--json", out).stdout)
+    facts = json_of("info", "--json", out)
     counts = [split["statistics"]["label"] for split in facts["splits"]]
     assert [split["ignored"] for split in counts] == [0, 0]
     pixels = np.bincount(np.concatenate([index.reshape(-1) for index in raw.labels.values()])).tolist()

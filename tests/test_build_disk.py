@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 import resource
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from conftest import HANG, errors_of, make_raw, pack, run
+from conftest import HANG, errors_of, make_raw, pack, python, run
 
 from readers.contract.manifest import STORAGES
 
@@ -25,15 +23,16 @@ def test_a_file_that_cannot_be_written_is_an_error_and_leaves_the_old_generation
     before = (out / "manifest.json").read_bytes()
     make_raw(tmp_path / "raw", {"train": 60})
     command = ["build", "--quiet", "--format", storage, "--workers", workers, "--shard-size", "60KB"]
-    done = subprocess.run(
-        [sys.executable, "-m", "packer", *command, str(raw.path), str(out)],
+    done = python(
+        "-m",
+        "packer",
+        *command,
+        raw.path,
+        out,
+        code=1,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (24_000, resource.RLIM_INFINITY)),
-        capture_output=True,
-        text=True,
-        check=False,
         timeout=HANG,
     )
-    assert done.returncode == 1, done.stderr
     message = r"the shard train-\w+ of about [0-9,]+ bytes cannot be written \(.*File too large"
     assert re.search(message, done.stderr, re.IGNORECASE), done.stderr
     assert "Traceback" not in done.stderr

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 import row_loaders
 from click.testing import Result
-from conftest import HANG, SMALL_SHARDS, RawFolder, pack, pack_from, run, scene, write_png
+from conftest import HANG, SMALL_SHARDS, RawFolder, json_of, pack, pack_from, run, scene, write_png
 from drills.processes import start
 from drills.published import same
 from scenes.tiny import make_tiny
@@ -231,7 +231,7 @@ def test_sixteen_parts_of_which_one_is_missing(plan: Path, whole: Path, tmp_path
     )
     assert not (out / "manifest.json").exists()
     assert run("commit", "--plan", plan, "--missing", out).stdout == "5/16\n"
-    assert json.loads(run("commit", "--plan", plan, "--missing", "--json", out).stdout) == {"missing": ["5/16"]}
+    assert json_of("commit", "--plan", plan, "--missing", "--json", out) == {"missing": ["5/16"]}
     parts(plan, out, ["5/16"])
     assert good("commit", "--plan", plan, "--missing", out).stdout == ""
     summary = json.loads(good("commit", "--json", "--quiet", "--plan", plan, out).stdout)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
 import pytest
-from conftest import RawFolder, errors_of, good, make_raw, make_varied_raw, pack, run
+from conftest import RawFolder, errors_of, good, json_of, make_raw, make_varied_raw, pack, run
 from test_sources_pack import rows_of
 
 from packer import build_pack
@@ -82,7 +81,7 @@ def test_tiles_are_converted_but_keep_their_size(raw: RawFolder, tmp_path: Path)
     assert rows_of(convert(tiles, tmp_path / "out", "--format", "hdf5")) == rows_of(tiles)
     errors = errors_of(2, "build", "--quiet", "--from", tiles, tmp_path / "small", "--size", "8x8")
     assert "the rows of this pack are tiles, whose keys name their positions" in errors
-    assert json.loads(run("diff", "--json", tiles, tmp_path / "out").stdout)["rebuilt_shards"] == 0
+    assert json_of("diff", "--json", tiles, tmp_path / "out")["rebuilt_shards"] == 0
 
 
 def test_diff_and_repair_know_the_pack_that_rows_came_from(raw: RawFolder, tmp_path: Path) -> None:

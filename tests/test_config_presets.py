@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from conftest import errors_of, good, pack, run
+from conftest import errors_of, good, json_of, pack, run
 from numpy.typing import NDArray
 from test_house_shared import expected, histogram
 
@@ -143,7 +142,7 @@ def test_a_preset_packs_a_folder_of_the_layout_in_its_header(preset: Preset, tmp
             else:
                 write_picture(raw / path, label)
     out = pack(raw, tmp_path / "out", "--preset", preset.name, "--labels", "index")
-    info = json.loads(run("info", "--json", out).stdout)
+    info = json_of("info", "--json", out)
     assert {split["name"] for split in info["splits"] if split["rows"]} == splits
     dataset = open_dataset(out, split="all", label="index")
     assert len(dataset) == rows > 0

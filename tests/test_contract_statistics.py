@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import SMALL_SHARDS, RawFolder, pack, run
+from conftest import SMALL_SHARDS, RawFolder, json_of, pack, run
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as of_numpy
@@ -151,7 +151,7 @@ def test_no_class_that_occurs_counts_for_nothing(counts: list[tuple[int, int]]) 
 
 def test_the_command_prints_each_split(raw_folder: RawFolder, tmp_path: Path) -> None:
     out = pack(raw_folder.path, tmp_path / "out")
-    facts = json.loads(run("stats", "--json", out).stdout)
+    facts = json_of("stats", "--json", out)
     assert [(split["split"], split["rows"]) for split in facts] == [("train", 23), ("val", 9)]
     train = open_dataset(out, "train")
     assert facts[0]["mean"] == list(train.mean)
@@ -165,7 +165,7 @@ def test_the_command_prints_each_split(raw_folder: RawFolder, tmp_path: Path) ->
 
 
 def test_the_command_counts_native_sizes(native: Path) -> None:
-    for facts in json.loads(run("stats", "--json", native).stdout):
+    for facts in json_of("stats", "--json", native):
         dataset = open_dataset(native, facts["split"])
         sizes = Counter("{}x{}".format(*dataset.size(row)) for row in range(len(dataset)))
         assert facts["sizes"] == sizes

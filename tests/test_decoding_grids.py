@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import errors_of, good, run
+from conftest import errors_of, good, json_of, run
 from drills.volumes import nifti
 from hypothesis import given
 from hypothesis import strategies as st
@@ -244,9 +244,9 @@ def test_a_value_for_no_data_is_a_finding(tmp_path: Path, is_giant: bool, monkey
     assert found == ["no-data:h=nan", "no-data:image=-9999", "no-data:label=255"]
     assert json.loads(built.stdout)["note_totals"]["files of image that name -9999 as no data"] == 2
     assert "values that files name for no data, and that are packed like others (3): h=nan, image=-9999" in built.stderr
-    probed = json.loads(run("probe", "--json", raw).stdout)["findings"]
+    probed = json_of("probe", "--json", raw)["findings"]
     assert {"no-data:image=-9999", "no-data:label=255"} <= {each["accept"] for each in probed}
-    probed = json.loads(run("probe", "--json", "--classes", 2, "--ignore", 255, raw).stdout)["findings"]
+    probed = json_of("probe", "--json", "--classes", 2, "--ignore", 255, raw)["findings"]
     assert "no-data:label=255" not in [each["accept"] for each in probed]
     handled = ("--classes", 2, "--ignore", 255, "--field", field + ', "invalid": 0}', "--fail-on", "no-data")
     errors = errors_of(6, "build", *pairs, *tiles, *handled, raw, tmp_path / "out")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 import subprocess
@@ -13,7 +12,7 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from conftest import REPO, errors_of, good, pack, run, scene, write_png
+from conftest import REPO, errors_of, good, json_of, pack, run, scene, write_png
 from drills.band_files import blocks_tiff
 from handmade import png
 from numpy.typing import NDArray
@@ -75,7 +74,7 @@ def test_a_band_of_another_name_is_bad_before_the_build_and_in_it(tmp_path: Path
             (tmp_path / "in" / name).mkdir(parents=True, exist_ok=True)
             write_png(tmp_path / "in" / name / f"{number}.png", np.zeros(shape, np.uint8))
     options = "--classes", 1, "--bands", "1", "--size", "8x9", "--on-bad", "skip"
-    plan = json.loads(run("build", "--dry-run", "--json", *options, tmp_path / "in", tmp_path / "out").stdout)
+    plan = json_of("build", "--dry-run", "--json", *options, tmp_path / "in", tmp_path / "out")
     assert (plan["rows"], len(plan["rejects"])) == (2, 1)
     built = run("build", *options, tmp_path / "in", tmp_path / "out")
     assert "images/0.png: has the bands gray, and other files have red\n" in built.stderr
@@ -147,7 +146,7 @@ def test_further_fields_are_exact(raw: tuple[Path, Fields], tmp_path: Path, stor
         assert np.array_equal(instance, expected["inst"])
         assert np.array_equal(parts, np.stack([expected[f"parts/{part}"] > 0 for part in PARTS]))
     assert run("verify", "--deep", out).exit_code == 0
-    again = json.loads(run("build", "--json", *options, "--format", storage, folder, out).stdout)
+    again = json_of("build", "--json", *options, "--format", storage, folder, out)
     assert again["reused_rows"] == len(KEYS)
 
 
@@ -183,7 +182,7 @@ def test_a_row_may_lack_a_further_field(raw: tuple[Path, Fields], tmp_path: Path
     assert not depths["a2"].any()
     assert all(np.array_equal(depths[key], fields[key]["depth"]) for key in KEYS if key != "a2")
     write_png(folder / "depth" / "a2.png", fields["a2"]["depth"])
-    summary = json.loads(run("build", "--json", *options, "--missing", "keep", folder, tmp_path / "kept").stdout)
+    summary = json_of("build", "--json", *options, "--missing", "keep", folder, tmp_path / "kept")
     assert Manifest.load(tmp_path / "kept").table == Manifest.load(pack(folder, tmp_path / "fresh", *options)).table
     assert summary["rows"] == len(KEYS)
 

@@ -14,7 +14,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from conftest import HANG, REPO, examples
+from conftest import HANG, REPO, examples, python
 from drills.kernel_cases import CASES
 from drills.kernels import compile_kernels, environment
 from hypothesis import given
@@ -83,13 +83,7 @@ def test_compilers_do_not_warn(compiler: str) -> None:
 
 @pytest.mark.parametrize(("chosen", "shown"), [("0", "none"), ("plain", "plain C")])
 def test_the_environment_turns_kernels_off(chosen: str, shown: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "packer", "--version"],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, VARIABLE: chosen},
-    )
+    done = python("-m", "packer", "--version", env={**os.environ, VARIABLE: chosen})
     assert f"kernels: {shown}" in done.stdout
 
 
@@ -413,12 +407,5 @@ def test_the_package_works_where_nothing_is_compiled(tmp_path: Path) -> None:
         "sys.argv = ['packer', '--version']\n"
         "from packer.__main__ import main; main()"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
-    )
+    done = python("-c", code, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)})
     assert "kernels: none" in done.stdout

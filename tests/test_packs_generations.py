@@ -12,7 +12,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from conftest import RawFolder, errors_of, examples, good, make_raw, run
+from conftest import RawFolder, errors_of, examples, good, json_of, make_raw, run
 from drills.histories import change
 from drills.made_stores import MemoryStore
 from hypothesis import given, settings
@@ -48,10 +48,8 @@ def three(tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
-def listed(out: Path) -> list[dict[str, Any]]:
-    done = good("log", "--json", out)
-    facts: list[dict[str, Any]] = json.loads(done.stdout)
-    return facts
+def listed(out: Path) -> Any:
+    return json.loads(good("log", "--json", out).stdout)
 
 
 def kept_whole(out: Path) -> list[int]:
@@ -134,30 +132,30 @@ def test_a_store_that_does_not_answer_any_more_hides_no_error(error: BaseExcepti
 
 def test_gc_keeps_the_last_generations_and_the_current_one(three: Path) -> None:
     before = sum(path.stat().st_size for path in three.rglob("*") if path.is_file())
-    facts = json.loads(run("gc", "--keep", 1, "--grace", "0s", "--dry-run", "--json", three).stdout)
+    facts = json_of("gc", "--keep", 1, "--grace", "0s", "--dry-run", "--json", three)
     assert (facts["kept"], facts["generations"]) == ([3], 2)
     assert kept_whole(three) == [1, 2, 3], "a dry run deletes nothing"
     run("rollback", three, 1)
     good("gc", "--keep", 1, "--grace", 0, three)
     assert kept_whole(three) == [1, 3]
     run("rollback", three, 3)
-    facts = json.loads(run("gc", "--keep", 1, "--grace", "0s", "--json", three).stdout)
+    facts = json_of("gc", "--keep", 1, "--grace", "0s", "--json", three)
     assert kept_whole(three) == [3]
     after = sum(path.stat().st_size for path in three.rglob("*") if path.is_file())
     assert facts["bytes"] > 0
     assert after < before / 2
-    assert json.loads(run("gc", "--keep", 1, "--grace", "0s", "--json", three).stdout)["files"] == []
+    assert json_of("gc", "--keep", 1, "--grace", "0s", "--json", three)["files"] == []
 
 
 def test_a_generation_that_was_current_a_moment_ago_is_kept(three: Path) -> None:
-    assert json.loads(run("gc", "--keep", 1, "--json", three).stdout)["files"] == []
+    assert json_of("gc", "--keep", 1, "--json", three)["files"] == []
     long_ago = time.time() - 7200
     for path in three.rglob("*"):
         os.utime(path, (long_ago, long_ago))
     (three / HISTORY).unlink()  # as an older packer leaves it
     now = time.time() - 60
     os.utime(three / "generations/000003.json", (now, now))
-    facts = json.loads(run("gc", "--keep", 1, "--grace", "1h", "--json", three).stdout)
+    facts = json_of("gc", "--keep", 1, "--grace", "1h", "--json", three)
     assert facts["kept"] == [2, 3], "2 was current until a minute ago"
 
 
@@ -165,10 +163,10 @@ def test_the_grace_counts_from_when_a_generation_stopped_being_current(three: Pa
     for path in three.rglob("*"):
         os.utime(path, (LONG_AGO, LONG_AGO))
     (three / HISTORY).write_text(History(3, {1: LONG_AGO, 2: LONG_AGO}).to_text())
-    assert json.loads(run("gc", "--keep", 1, "--grace", "1h", "--dry-run", "--json", three).stdout)["kept"] == [3]
+    assert json_of("gc", "--keep", 1, "--grace", "1h", "--dry-run", "--json", three)["kept"] == [3]
     for number in (1, 3):
         assert run("rollback", three, number).exit_code == 0
-    facts = json.loads(run("gc", "--keep", 1, "--grace", "1h", "--json", three).stdout)
+    facts = json_of("gc", "--keep", 1, "--grace", "1h", "--json", three)
     assert facts["kept"] == [1, 3], "1 was current a moment ago"
     assert kept_whole(three) == [1, 3]
     assert set(read_history(three).ended) == {1, 2}
@@ -179,7 +177,7 @@ def test_with_a_damaged_history_the_grace_counts_from_its_last_write(three: Path
     for path in three.rglob("*"):
         os.utime(path, (LONG_AGO, LONG_AGO))
     (three / HISTORY).write_text(damage)
-    facts = json.loads(run("gc", "--keep", 1, "--grace", "1h", "--dry-run", "--json", three).stdout)
+    facts = json_of("gc", "--keep", 1, "--grace", "1h", "--dry-run", "--json", three)
     assert facts["kept"] == [1, 2, 3]
     assert run("rollback", three, 1).exit_code == 0
     assert set(read_history(three).ended) == {2, 3}

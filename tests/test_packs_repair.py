@@ -11,7 +11,7 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from conftest import COLOURS, RawFolder, errors_of, good, make_raw, run, scene, write_png
+from conftest import COLOURS, RawFolder, errors_of, good, json_of, make_raw, run, scene, write_png
 from drills.published import published
 from scenes.tiny import SHARDS as SMALL
 from scenes.tiny import age
@@ -268,7 +268,7 @@ def test_the_environment_counts_more_than_the_configuration_and_less_than_the_co
     config.write_text(f'raw = "{night.path}"\nout = "out"\nformat = "arrow"\nlabels = "index"\n')
     monkeypatch.setenv("PACKER_FORMAT", "lmdb")
     good("build", "--json", "--quiet", "--config", config)
-    facts = json.loads(run("info", "--json", tmp_path / "out").stdout)
+    facts = json_of("info", "--json", tmp_path / "out")
     assert (facts["storage"], facts["recipe"]["fields"][1]["field"]["form"]) == ("lmdb", "index")
     printed = run("build", "--config", config, "--format", "hdf5", "--print-config").stdout
     assert 'format = "hdf5"' in printed
@@ -288,7 +288,7 @@ def test_a_further_field_is_named_by_diff_and_verify_and_repaired(night: RawFold
     damaged = bytearray(column.read_bytes())
     damaged[-1] ^= 1
     column.write_bytes(damaged)
-    found = json.loads(run("verify", "--quiet", "--json", out).stdout)
+    found = json_of("verify", "--quiet", "--json", out)
     shard = column.name.removesuffix(".depth.npy")
     assert found["damaged"][1:] == [{"shard": shard, "row": "street_013", "field": "depth"}]
     assert found["damage"][1].endswith("the field 'depth' of the row 'street_013' is damaged")

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import HANG, RawFolder, calls_of, ended, good, make_raw, run
+from conftest import HANG, RawFolder, calls_of, ended, good, json_of, make_raw, run
 from drills.histories import change
 from drills.processes import start
 from drills.published import published
@@ -78,10 +78,8 @@ def out(raw: Path, tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
-def stage(*arguments: object) -> dict[str, Any]:
-    done = good("stage", "--quiet", "--json", *arguments)
-    facts: dict[str, Any] = json.loads(done.stdout)
-    return facts
+def stage(*arguments: object) -> Any:
+    return json.loads(good("stage", "--quiet", "--json", *arguments).stdout)
 
 
 def refused(code: int, *arguments: object) -> str:
@@ -90,9 +88,8 @@ def refused(code: int, *arguments: object) -> str:
     return done.stderr
 
 
-def listed() -> list[dict[str, Any]]:
-    facts: list[dict[str, Any]] = json.loads(run("stage", "--list", "--json").stdout)
-    return facts
+def listed() -> Any:
+    return json_of("stage", "--list", "--json")
 
 
 def rows(dataset: SegDataset) -> list[bytes]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import good, run
+from conftest import good, json_of, run
 from store_servers import BUCKET, credentials, new_url, server
 
 from packer.errors import BusyError, TargetError, UsageError
@@ -45,7 +44,7 @@ def test_uploads_are_listed_and_ended(url: Url) -> None:
     assert found == [("shards/a.npy", 0), ("shards/a.npy", 2000), ("shards/b.npy", 1000)]
     listed = good("gc", "--uploads", "--grace", "9000d", url)
     assert f"{url}: 3 unfinished uploads; 0 are older than --grace: --end deletes them, 0 B" in listed.stdout
-    young = json.loads(run("gc", "--uploads", "--end", "--grace", "9000d", "--json", url).stdout)
+    young = json_of("gc", "--uploads", "--end", "--grace", "9000d", "--json", url)
     assert (len(young["young"]), young["old"]) == (3, []), "a build may be sending them now"
     would = run("gc", "--uploads", "--end", "--dry-run", "--grace", "0s", url).stdout
     assert "3 are older than --grace" in would

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import COLOURS, errors_of, good, make_raw, run, write_png
+from conftest import COLOURS, errors_of, good, json_of, make_raw, run, write_png
 
 from packer import build_pack
 from packer.errors import InputError, Problem, RejectedError, by_cause
@@ -87,10 +87,10 @@ def test_a_dry_run_promises_no_rows_that_the_sample_has_shown_to_fail(messy: Pat
     refused = good(*command)
     assert "refused   a build publishes nothing: " in refused.stdout
     assert "rows\n" not in refused.stdout
-    facts = json.loads(run(*command, "--json").stdout)
+    facts = json_of(*command, "--json")
     assert (facts["rows"], facts["sampled"]["pairs"]) == (0, 16)
     assert facts["sampled"]["bad"] > 0
-    skipped = json.loads(run(*command, "--json", "--on-bad", "skip").stdout)
+    skipped = json_of(*command, "--json", "--on-bad", "skip")
     assert skipped["refused"] is None
     assert skipped["rows"] == 51 - len(skipped["rejects"])
     text = run(*command, "--on-bad", "skip").stdout

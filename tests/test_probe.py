@@ -48,10 +48,8 @@ def encoded(pixels: NDArray[Any], suffix: str = ".png") -> bytes:
     return cv2.imencode(suffix, turned)[1].tobytes()
 
 
-def probed(raw: Path, *options: object) -> dict[str, Any]:
-    done = good("probe", "--json", *options, raw)
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
+def probed(raw: Path, *options: object) -> Any:
+    return json.loads(good("probe", "--json", *options, raw).stdout)
 
 
 def packed_by_proposal(raw: Path, tmp_path: Path, *options: object) -> list[NDArray[Any]]:

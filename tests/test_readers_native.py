@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from conftest import NATIVE, REPO, VARIED, RawFolder, end_workers, make_varied_raw, pack, run, write_png
+from conftest import NATIVE, REPO, VARIED, RawFolder, end_workers, json_of, make_varied_raw, pack, run, write_png
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -249,11 +249,11 @@ def test_info_shows_native_rows(native: Path) -> None:
     printed = run("info", native).stdout
     assert "image  picture  bands   |u1  (3, H, W)" in printed.replace("bands  |", "bands   |")
     assert "the size of each image" in printed
-    assert json.loads(run("info", "--json", native).stdout)["fields"][0]["shape"] == [3, None, None]
+    assert json_of("info", "--json", native)["fields"][0]["shape"] == [3, None, None]
 
 
 def test_a_plan_has_the_bytes_of_native_rows(varied_raw: RawFolder, tmp_path: Path) -> None:
-    plan = json.loads(run("build", "--dry-run", "--json", *NATIVE, varied_raw.path, tmp_path / "out").stdout)
+    plan = json_of("build", "--dry-run", "--json", *NATIVE, varied_raw.path, tmp_path / "out")
     assert plan["bytes"] == 7 * sum(height * width for sizes in VARIED.values() for height, width in sizes)
     assert "(3, H, W)" in run("build", "--dry-run", *NATIVE, varied_raw.path, tmp_path / "out").stdout
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from any_pack import write_any_pack
-from conftest import REPO, RawFolder, errors_of, good, pack, run, run_script, without_workers
+from conftest import REPO, RawFolder, errors_of, good, pack, python, run, run_script, without_workers
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -202,7 +202,7 @@ pictures = RowPictures(Pack.open(Path({str(hostile)!r})), Style())
 pictures.one(0); pictures.classes(0)
 assert not {{"PIL", "torch", "cv2", "packer"}} & {{*sys.modules}}
 """
-    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": str(REPO)})
+    python("-c", code, env={**os.environ, "PYTHONPATH": str(REPO)})
 
 
 @pytest.mark.parametrize("name", ["s.png", "s.jpg", "s.webp"])

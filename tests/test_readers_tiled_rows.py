@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from conftest import RawFolder, errors_of, pack, run
+from conftest import RawFolder, errors_of, json_of, pack, run
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -379,7 +378,7 @@ def test_a_plan_names_the_tiles_and_knows_their_size(tmp_path: Path) -> None:
     options = *OPTIONS, "image=tiles-jpeg:16x32:90", "--encode", "label=tiles-zstd:16", raw, out
     text = run("build", "--dry-run", *options).stdout
     assert "image=tiles-jpeg:16x32:90, label=tiles-zstd:16x16" in text
-    plan = json.loads(run("build", "--dry-run", "--json", *options).stdout)
+    plan = json_of("build", "--dry-run", "--json", *options)
     run("build", *options)
     files = [(out / "shards").glob(f"*.{name}.npy") for name in ("image", "label")]
     stored = sum(np.load(path).nbytes for paths in files for path in paths)

@@ -56,10 +56,9 @@ def texts(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[str, ...]]:
     return notes
 
 
-def built(raw: Path, out: Path, *options: object) -> dict[str, Any]:
-    done = good("build", "--json", "--quiet", "--shard-size", "8KB", "--labels", "index", *options, raw, out)
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
+def built(raw: Path, out: Path, *options: object) -> Any:
+    form = ("--shard-size", "8KB", "--labels", "index")
+    return json.loads(good("build", "--json", "--quiet", *form, *options, raw, out).stdout)
 
 
 def named(answer: dict[str, Any]) -> list[tuple[str, str, str]]:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import RawFolder, errors_of, examples, good, make_raw, run, scene, write_png
+from conftest import RawFolder, errors_of, examples, good, json_of, make_raw, run, scene, write_png
 from drills.histories import differing_night, histories
 from drills.published import published
 from drills.sources import SOURCES
@@ -42,10 +42,8 @@ from readers.contract.receipt import Receipt
 pytestmark = pytest.mark.usefixtures("in_process")
 
 
-def built(raw: Path, out: Path, *options: object) -> dict[str, Any]:
-    done = good("build", "--quiet", "--json", *SMALL, *options, raw, out)
-    summary: dict[str, Any] = json.loads(done.stdout)
-    return summary
+def built(raw: Path, out: Path, *options: object) -> Any:
+    return json.loads(good("build", "--quiet", "--json", *SMALL, *options, raw, out).stdout)
 
 
 @pytest.fixture
@@ -167,7 +165,7 @@ def test_shards_with_bad_pairs_are_reused_until_they_are_to_be_retried(night: Ra
     again = built(night.path, tmp_path / "out", *skip)
     assert (again["reused_rows"], again["rejects"]) == (25, first["rejects"])
     plans = [
-        json.loads(run("build", "--dry-run", "--json", *SMALL, *skip, *retry, night.path, tmp_path / "out").stdout)
+        json_of("build", "--dry-run", "--json", *SMALL, *skip, *retry, night.path, tmp_path / "out")
         for retry in ([], ["--retry-bad"])
     ]
     assert [plan["shards"] - plan["reused_shards"] for plan in plans] == [0, 1]

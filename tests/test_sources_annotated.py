@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from annotated_folders import SIZE, Shape, annotated_folder, box, labelme_text
-from conftest import errors_of, good, pack, run
+from conftest import errors_of, good, json_of, pack, run
 from drills.band_files import blocks_tiff
 from handmade import chunk, exif, png
 from numpy.typing import NDArray
@@ -101,7 +101,7 @@ def test_pictures_that_are_labels_by_their_names_are_a_choice(tmp_path: Path) ->
     errors = errors_of(1, "build", raw, tmp_path / "out")
     assert "--image '{key}' --label '{key}_seg'" in errors
     assert "--image '{key}' --annotations '{key}.json'" in errors
-    assert json.loads(run("probe", "--json", raw).stdout)["label"] == "{key}_seg"
+    assert json_of("probe", "--json", raw)["label"] == "{key}_seg"
 
 
 def test_the_fields_of_one_file_are_the_same_objects(tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_objects_that_the_stored_size_loses_are_a_note_of_their_row(tmp_path: Pa
     wire, post, car = box("wire", 0, 0, 1, 36), box("post", 0, 4, 24, 1), box("car", 8, 8, 4, 4)
     raw = annotated_folder(tmp_path / "raw", {"a": [wire, post, car], "b": [wire, car], "c": [car]})
     half = ("--size", "12x18")  # every second row and column is taken, from 1 on
-    facts = json.loads(run("build", "--json", *half, raw, tmp_path / "out").stdout)
+    facts = json_of("build", "--json", *half, raw, tmp_path / "out")
     notes = {each["key"]: each["note"] for each in facts["notes"]}
     assert notes["a"] == "2 objects lost by the stored size"
     assert notes["b"] == "1 object lost by the stored size"
@@ -225,7 +225,7 @@ def test_objects_that_the_stored_size_loses_are_a_note_of_their_row(tmp_path: Pa
     totals = {"objects painted": 3, "objects lost by the stored size": 3, "pixels under other objects": 1}
     assert facts["note_totals"] == totals
     for options in (("--fit", "tile", *half), ("--size", "30x40")):
-        facts = json.loads(run("build", "--json", *options, raw, tmp_path / options[1]).stdout)
+        facts = json_of("build", "--json", *options, raw, tmp_path / options[1])
         assert facts["note_totals"] == {"objects painted": 6, "pixels under other objects": 1}
 
 
@@ -234,7 +234,7 @@ def test_every_object_is_visible_or_counted(tmp_path: Path) -> None:
     pictures = {f"p{number}": [_any_shape(random) for _ in range(random.randrange(12))] for number in range(12)}
     options = ("--field", "instance=ids", "--paint", "area")
     raw, out = annotated_folder(tmp_path / "raw", pictures), tmp_path / "out"
-    facts = json.loads(run("build", "--json", *options, raw, out).stdout)
+    facts = json_of("build", "--json", *options, raw, out)
     every = sum(map(len, pictures.values()))
     assert sum(count for what, count in facts["note_totals"].items() if what.startswith("objects ")) == every
     rows = open_dataset(out, "all", fields=("instance",))
@@ -253,7 +253,7 @@ def test_every_object_is_visible_or_counted(tmp_path: Path) -> None:
 def test_a_picture_with_tiles_in_several_shards_is_counted_once(tmp_path: Path) -> None:
     raw = annotated_folder(tmp_path / "raw", PICTURES)
     options = ("--fit", "tile", "--size", "12x12", "--shard-size", "2KB")
-    facts = json.loads(run("build", "--json", *options, raw, tmp_path / "out").stdout)
+    facts = json_of("build", "--json", *options, raw, tmp_path / "out")
     assert facts["shards"] > 3
     assert facts["note_totals"] == {"objects painted": 4, "pixels under other objects": 50}
     assert facts["noted_rows"] == 0
@@ -349,7 +349,7 @@ def test_a_probe_proposes_options_that_pack_the_folder(tmp_path: Path) -> None:
     assert "layout    labelme labels/{key}.json" in probed.stdout
     assert "objects   car 12, dog 12" in probed.stdout
     assert "decide    1 file without a partner" in probed.stdout
-    facts = json.loads(run("probe", "--json", raw).stdout)
+    facts = json_of("probe", "--json", raw)
     assert facts["annotations"] == "labels/{key}.json"
     out = pack(raw, tmp_path / "out", "--config", tmp_path / "packer.toml")
     assert sum(split.rows for split in Manifest.load(out).splits) == 12
@@ -373,7 +373,7 @@ def test_annotations_that_the_tool_itself_does_not_paint_are_refused_by_the_plan
     raw = annotated_folder(tmp_path / "raw", {"a": [{"label": "car", "points": [[1, 1], [5, 5]]}]})
     words = "no object of the annotations can be painted: 1 object of the kind polygon with 2 points"
     assert words in run("plan", raw, tmp_path / "plan").stderr
-    assert words in json.loads(run("probe", "--json", raw).stdout)["to_decide"][0]
+    assert words in json_of("probe", "--json", raw)["to_decide"][0]
 
 
 @pytest.mark.parametrize("twice", ["shapes", "label"])
@@ -433,7 +433,7 @@ def test_probe_proposes_how_images_with_annotations_are_stored(
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw/a.tif").write_bytes(blocks_tiff(pixels))
     (tmp_path / "raw/a.json").write_text(labelme_text([CAR]))
-    (tmp_path / "packer.toml").write_text(json.loads(run("probe", "--json", tmp_path / "raw").stdout)["config"])
+    (tmp_path / "packer.toml").write_text(json_of("probe", "--json", tmp_path / "raw")["config"])
     assert setting in (tmp_path / "packer.toml").read_text()
     pack(tmp_path / "raw", tmp_path / "out", "--config", tmp_path / "packer.toml")
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import errors_of, good, pack, run, write_png
+from conftest import errors_of, good, json_of, pack, run, write_png
 from numpy.typing import NDArray
 
 from packer.errors import BadPair
@@ -215,14 +215,14 @@ def test_a_probe_keeps_the_splits_of_folders_if_one_file_lists_all_pictures(tmp_
     assert run("build", "--quiet", "--config", config, raw, tmp_path / "out").exit_code == 0
     assert len(open_dataset(tmp_path / "out", "Train")) == 6
     write_png(raw / "more/12.png", np.zeros((*SIZE, 3), np.uint8))
-    facts = json.loads(run("probe", "--json", raw).stdout)
+    facts = json_of("probe", "--json", raw)
     assert facts["to_decide"][0].startswith("are these folders the splits: Train, Validation?")
     assert "80/10/10" not in facts["config"].partition("annotations =")[2]
 
 
 def test_a_probe_proposes_the_files_of_coco(tmp_path: Path) -> None:
     raw = coco_folder(tmp_path / "one", "train2017")
-    facts = json.loads(run("probe", "--json", raw).stdout)
+    facts = json_of("probe", "--json", raw)
     assert facts["annotations"] == "instances_train2017.json"
     assert facts["objects"] == {"dog": 2, "car": 2}
     both = coco_folder(tmp_path / "both", "images/train2017", "annotations_of_train.json")
@@ -256,7 +256,7 @@ def test_a_file_of_boxes_alone_is_refused(tmp_path: Path) -> None:
     raw = coco_folder(tmp_path / "raw", annotations=boxes)
     words = "no object of the annotations can be painted: 4 objects with a box and no outline"
     assert words in errors_of(1, "build", *options(), raw, tmp_path / "out")
-    assert words in json.loads(run("probe", "--json", raw).stdout)["to_decide"][0]
+    assert words in json_of("probe", "--json", raw)["to_decide"][0]
     assert re.findall(r"^(pictures|sizes|objects) ", run("probe", raw).stdout, re.MULTILINE) == []
     coco_folder(raw, annotations=[*boxes[1:], OBJECTS[0]])
     pack(raw, tmp_path / "out", *options())

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -17,7 +15,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from conftest import HANG, NAMES, SMALL_SHARDS, RawFolder, ended, errors_of, good, make_raw, pack, run
+from conftest import HANG, NAMES, SMALL_SHARDS, RawFolder, ended, errors_of, good, make_raw, pack, python, run
 from drills.published import same
 from faulty_proxy import BUSY, ERROR, times
 from store_servers import credentials, new_url, proxy
@@ -341,7 +339,7 @@ os.environ.update({known!r})
 build_pack({bucket!r}, {str(tmp_path / "out")!r}, labels="index", workers=2)
 """
     bare = {name: value for name, value in os.environ.items() if name not in known}
-    subprocess.run([sys.executable, "-c", program], check=True, env=bare, timeout=HANG)
+    python("-c", program, env=bare, timeout=HANG)
     assert names_and_bytes(tmp_path / "out") == names_and_bytes(tmp_path / "local")
 
 
