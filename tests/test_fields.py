@@ -222,19 +222,14 @@ def test_a_file_is_an_image_only_if_that_gives_it_the_key_of_its_field(
 
 def test_named_image_and_label_are_the_options_of_the_build(raw: tuple[Path, Fields], tmp_path: Path) -> None:
     folder, _ = raw
-    templates = {"image": "tiles/{key}.tif", "label": "masks/{key}.png"}
-    general = build_pack(folder, tmp_path / "a", classes=4, labels="index", bands=[3, 1], **templates)  # type: ignore[arg-type]
+    templates: dict[str, Any] = {"image": "tiles/{key}.tif", "label": "masks/{key}.png"}
+    options: dict[str, Any] = {"classes": 4, "labels": "index", "bands": [3, 1]}
+    general = build_pack(folder, tmp_path / "a", **options, **templates)
     image = PictureField(files=templates["image"], bands=(3, 1))
     label = ClassesField(files=templates["label"], classes="4", form="index")
     named = build_pack(folder, tmp_path / "b", fields=[image, label])
-    mixed = build_pack(
-        folder,
-        tmp_path / "c",
-        classes=4,
-        labels="index",
-        bands=[3, 1],
-        fields=[PictureField(files=templates["image"]), ClassesField(files=templates["label"])],
-    )
+    fields = [PictureField(files=templates["image"]), ClassesField(files=templates["label"])]
+    mixed = build_pack(folder, tmp_path / "c", **options, fields=fields)
     assert general.manifest.table == named.manifest.table == mixed.manifest.table
     for option, other in (("bands", "all"), ("classes", 3)):
         with pytest.raises(UsageError, match=r"has another \w+ than --\w+ (all|3); give one of them"):
