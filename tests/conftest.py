@@ -22,6 +22,7 @@ import cv2
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from handmade import encoded_as
 from hypothesis import settings
 from numpy.typing import NDArray
 
@@ -76,9 +77,7 @@ def scene(seed: int, height: int, width: int) -> tuple[NDArray[np.uint8], NDArra
 def write_png(path: Path, pixels: NDArray[Any]) -> None:
     """Write RGB, gray or 16-bit pixels without conversion."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    ok, data = cv2.imencode(".png", pixels if pixels.ndim == 2 else np.ascontiguousarray(pixels[..., ::-1]))
-    assert ok
-    path.write_bytes(data.tobytes())
+    path.write_bytes(encoded_as(".png", pixels))
 
 
 def opencv_rgb(data: bytes) -> NDArray[np.uint8]:

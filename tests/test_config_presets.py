@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 import pytest
 from conftest import errors_of, good, json_of, pack, run
+from handmade import encoded_as
 from numpy.typing import NDArray
 from test_house_shared import expected, histogram
 
@@ -93,9 +93,7 @@ def _expanded(line: str) -> Iterator[str]:
 
 def write_picture(path: Path, pixels: NDArray[Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    ok, data = cv2.imencode(path.suffix, pixels if pixels.ndim == 2 else np.ascontiguousarray(pixels[..., ::-1]))
-    assert ok
-    path.write_bytes(data.tobytes())
+    path.write_bytes(encoded_as(path.suffix, pixels))
 
 
 def sources_of(preset: Preset, table: ClassTable) -> tuple[NDArray[Any], NDArray[Any]]:

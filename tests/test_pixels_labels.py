@@ -6,11 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 import pytest
 from conftest import errors_of, pack, run, write_png
-from handmade import chunk, png
+from handmade import chunk, encoded_as, png
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -41,9 +40,7 @@ def by_both() -> ClassTable:
 
 
 def encode(pixels: NDArray[Any], suffix: str = ".png") -> bytes:
-    ok, data = cv2.imencode(suffix, pixels if pixels.ndim == 2 else np.ascontiguousarray(pixels[..., ::-1]))
-    assert ok
-    return data.tobytes()
+    return encoded_as(suffix, pixels)
 
 
 def rgba(pixels: NDArray[np.uint8]) -> bytes:

@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 import pytest
 from conftest import RawFolder, errors_of, good, run, write_png
-from handmade import chunk, png
+from handmade import chunk, encoded_as, png
 from numpy.typing import NDArray
 
 from packer.plan.sample import spread_indices
@@ -44,8 +44,7 @@ def folder(
 
 
 def encoded(pixels: NDArray[Any], suffix: str = ".png") -> bytes:
-    turned = pixels[..., ::-1] if pixels.ndim == 3 else pixels
-    return cv2.imencode(suffix, turned)[1].tobytes()
+    return encoded_as(suffix, pixels)
 
 
 def probed(raw: Path, *options: object) -> Any:

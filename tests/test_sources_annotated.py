@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from annotated_folders import SIZE, Shape, annotated_folder, box, labelme_text
+from annotated_folders import SIZE, Shape, annotated_folder, box, class_names, labelme_text
 from conftest import errors_of, good, json_of, pack, run
 from drills.band_files import blocks_tiff
 from handmade import chunk, exif, png
@@ -41,15 +41,9 @@ def _label(out: Path, row: int = 0, split: str = "all") -> NDArray[Any]:
     return np.asarray(open_dataset(out, split, label="index")[row][1])
 
 
-def _names(out: Path) -> tuple[str, ...]:
-    classes = Manifest.load(out).classes
-    assert classes is not None
-    return classes.names
-
-
 def test_annotations_next_to_pictures_become_labels(tmp_path: Path) -> None:
     out = pack(annotated_folder(tmp_path / "raw", PICTURES), tmp_path / "out")
-    assert _names(out) == ("background", "car", "dog")
+    assert class_names(out) == ("background", "car", "dog")
     expected = np.zeros(SIZE, np.uint8)
     expected[:10, :10], expected[5:15, 5:15] = 1, 2
     np.testing.assert_array_equal(_label(out), expected)
@@ -129,7 +123,7 @@ def test_a_table_chooses_among_the_categories(tmp_path: Path) -> None:
     assert "annotations have categories that are in no class: 1; " in errors
     assert "a.json: 2 objects of the category 'car'" in errors
     out = pack(raw, tmp_path / "out", *table, "--unknown", "ignore")
-    assert _names(out) == ("other", "dog", "background")
+    assert class_names(out) == ("other", "dog", "background")
     assert [_label(out)[at] for at in ((0, 0), (7, 7), (20, 20))] == [255, 1, 2]
     ignoring = pack(raw, tmp_path / "ignoring", *table, "--ignore", "car", "--ignore", "dog")
     assert [_label(ignoring)[at] for at in ((0, 0), (7, 7), (20, 20))] == [255, 255, 1]
@@ -325,7 +319,7 @@ def test_a_list_of_labels_gives_the_order_of_the_classes(tmp_path: Path) -> None
     raw = annotated_folder(tmp_path / "raw", PICTURES)
     (raw / "labels.txt").write_text("__ignore__\n_background_\ndog\nbird\ncar\n")
     out = pack(raw, tmp_path / "out")
-    assert _names(out) == ("_background_", "dog", "bird", "car")
+    assert class_names(out) == ("_background_", "dog", "bird", "car")
     assert _label(out)[0, 0] == 3
 
 
@@ -405,7 +399,7 @@ def test_a_category_that_cannot_be_the_name_of_a_class_makes_its_picture_bad(
     words = f"a.json: has the category {name!r}, {why}; rename it"
     assert words in run("build", raw, tmp_path / "out").stderr
     assert words in run("probe", raw).stdout
-    assert _names(pack(raw, tmp_path / "out", "--on-bad", "skip")) == ("background", "dog")
+    assert class_names(pack(raw, tmp_path / "out", "--on-bad", "skip")) == ("background", "dog")
 
 
 def test_the_names_of_tables_are_those_that_classes_can_have(tmp_path: Path) -> None:
