@@ -9,8 +9,6 @@ import pytest
 from conftest import RawFolder, errors_of, good, json_of, make_raw, make_varied_raw, pack, run
 from test_sources_pack import rows_of
 
-from packer import build_pack
-from readers import open_dataset
 from readers.contract.manifest import Manifest
 
 pytestmark = pytest.mark.usefixtures("in_process")
@@ -69,11 +67,6 @@ def test_a_pack_without_its_hidden_mark_and_a_folder_with_a_manifest_are_known_b
     shutil.copytree(raw.path, folder)
     (folder / "manifest.json").write_text('{"name": "a data set"}')
     assert len(rows_of(convert(folder, tmp_path / "of_folder"))) == 13
-
-
-def test_python_takes_the_path_of_a_pack(source: Path, tmp_path: Path) -> None:
-    assert build_pack(source, tmp_path / "out", only=["val"], size=(6, 9), workers=1).rows == 4
-    assert open_dataset(tmp_path / "out")[0].image.shape == (3, 6, 9)
 
 
 def test_tiles_are_converted_but_keep_their_size(raw: RawFolder, tmp_path: Path) -> None:

@@ -211,10 +211,3 @@ def test_without_a_training_split_normalize_must_be_given(raw_folder: RawFolder,
     with pytest.raises(RequestError, match=r"no split \"train\".*normalize=\(train.mean, train.std\)"):
         dataset.loader(2).to("cpu", normalize=True)
     dataset.loader(2).to("cpu", normalize=(dataset.mean, dataset.std))
-
-
-def test_batches_of_the_training_split_are_centred(raw_folder: RawFolder, tmp_path: Path) -> None:
-    dataset = open_dataset(pack(raw_folder.path, tmp_path / "out"), "train")
-    images = torch.cat([images for images, _ in dataset.loader(8).to("cpu", normalize=True)]).double()
-    assert images.mean((0, 2, 3)).tolist() == pytest.approx([0, 0, 0], abs=1e-5)
-    assert images.std((0, 2, 3), correction=0).tolist() == pytest.approx([1, 1, 1], rel=1e-5)

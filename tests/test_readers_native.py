@@ -28,7 +28,6 @@ from torch.utils.data import DataLoader
 from packer.shards.formats import writer
 from readers import (
     DamagedError,
-    ManifestError,
     RandomCrop,
     RequestError,
     Sample,
@@ -37,8 +36,7 @@ from readers import (
 )
 from readers.contract.classes import ClassTable, SegClass
 from readers.contract.fields import Field, classes_field, picture_field
-from readers.contract.json_entry import fingerprint
-from readers.contract.manifest import MANIFEST, Manifest
+from readers.contract.manifest import MANIFEST
 from readers.formats import opener
 from readers.formats.column import ShardFacts
 from readers.formats.lmdb import nodes
@@ -591,25 +589,3 @@ def test_the_schema_allows_native_rows_and_nothing_between(native: Path) -> None
     for shape in ([None, None, None], [3, None, 7], [3, 7, None], [None, 7, 7], [None], [3, 0, 0]):
         document["fields"][0]["shape"] = shape
         assert not validator.is_valid(document)
-
-
-@pytest.mark.parametrize(
-    ("image", "label", "message"),
-    [
-        ([3, None, 7], [4, None, None], "fields.0.shape: expected null for height and width, both or neither"),
-        ([None, None, None], [4, None, None], "fields.0.shape: expected null"),
-        ([3, None], [4, None, None], "fields.0.shape: expected 3 numbers"),
-        ([3, None, None], [4, 24, 36], "differ in size"),
-        ([3, None, None], [5, None, None], "fields.1.shape: 5 planes, 4 classes"),
-        ([2**41, None, None], [4, None, None], "fields.0.shape: 2199023255552 planes, 3 bands"),
-    ],
-)
-def test_half_native_manifests_are_refused(
-    raw_folder: RawFolder, tmp_path: Path, image: list[int | None], label: list[int | None], message: str
-) -> None:
-    document = json.loads((pack(raw_folder.path, tmp_path / "out") / MANIFEST).read_text())
-    del document["checksum"]
-    document["fields"][0]["shape"], document["fields"][1]["shape"] = image, label
-    document["checksum"] = fingerprint(document)
-    with pytest.raises(ManifestError, match=message):
-        Manifest.from_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "manifest.json")

@@ -29,7 +29,6 @@ pytestmark = pytest.mark.usefixtures("in_process")
 
 SHAPE = (9, 7, 5)
 """The sides of a volume in its own order: columns, rows, slices."""
-HEADER = 352
 
 
 def volume(seed: int, dtype: str = "<i2", most: int = 400) -> NDArray[Any]:
