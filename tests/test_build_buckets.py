@@ -12,7 +12,7 @@ import pytest
 from conftest import SMALL_SHARDS, RawFolder, errors_of, good, make_raw, pack, run, write_png
 from drills.made_stores import IGNORED, MemoryStore
 from drills.store_faults import drill
-from store_servers import credentials, new_url, server
+from store_servers import server, use_server
 
 import packer.publish.bucket
 import packer.publish.conditional_writes
@@ -196,9 +196,7 @@ def test_faults_of_a_store_leave_one_manifest(faults: int, tmp_path: Path) -> No
 def test_the_command_packs_into_a_bucket(
     raw_folder: RawFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in credentials(server("ministack")).items():
-        monkeypatch.setenv(name, value)
-    url = new_url()
+    url = use_server(server("ministack"), monkeypatch)
     done = good("build", "--quiet", *SMALL_SHARDS, "--scratch", tmp_path, raw_folder.path, url)
     assert done.stdout.startswith(f"{url}: generation 1, 32 rows")
     assert "32" in good("info", url).stdout

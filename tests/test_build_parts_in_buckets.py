@@ -14,7 +14,7 @@ import pytest
 from conftest import SMALL_SHARDS, RawFolder, good, pack, run
 from drills.made_stores import IGNORED, FaultyStore, MemoryStore
 from drills.published import same
-from store_servers import credentials, new_url, server
+from store_servers import server, use_server
 from test_build_parts import kill_in
 
 import packer.building.commit_plan
@@ -314,9 +314,7 @@ def test_tickets_are_of_the_plan_that_was_built(
 
 def test_the_commands(plan: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A part is killed while it sends its third shard, and runs again."""
-    for name, value in credentials(server("ministack")).items():
-        monkeypatch.setenv(name, value)
-    url, scratch = new_url(), ("--scratch", tmp_path / "scratch")
+    url, scratch = use_server(server("ministack"), monkeypatch), ("--scratch", tmp_path / "scratch")
     (tmp_path / "scratch").mkdir()
     part = ("build-part", "--quiet", "--workers", 1, "--plan", plan, "--part", "1/2", *scratch, url)
     kill_in("packer.publish.upload", "created", 7, *part)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from conftest import SMALL_SHARDS, RawFolder, errors_of, make_raw, pack, run, write_png
 from drills.made_stores import FaultyStore, MemoryStore
-from store_servers import credentials, new_url, server
+from store_servers import server, use_server
 
 import packer.building.plan_build
 import packer.packs.garbage
@@ -260,9 +260,7 @@ def test_what_a_build_would_change(two_nights: Path, tmp_path: Path, monkeypatch
 
 
 def test_the_commands(two_nights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in credentials(server("ministack")).items():
-        monkeypatch.setenv(name, value)
-    url = new_url()
+    url = use_server(server("ministack"), monkeypatch)
     assert run("push", "--quiet", two_nights, url).exit_code == 0
     done = run("verify", "--quiet", "--deep", "--scratch", tmp_path, url)
     assert (done.exit_code, done.stdout.startswith(f"{url}: whole; ")) == (0, True), done.stderr

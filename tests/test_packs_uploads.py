@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from conftest import good, json_of, run
-from store_servers import BUCKET, credentials, new_url, server
+from store_servers import BUCKET, server, use_server
 
 from packer.errors import BusyError, TargetError, UsageError
 from packer.packs.uploads import Uploads, end_uploads
@@ -20,9 +20,7 @@ PART = b"x" * 1000
 def url(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Url:
     """A folder in the bucket of a server."""
     pytest.importorskip("botocore")
-    for name, value in credentials(server(request.param)).items():
-        monkeypatch.setenv(name, value)
-    return new_url()
+    return use_server(server(request.param), monkeypatch)
 
 
 def begin(url: Url, name: str, parts: int) -> None:
@@ -74,8 +72,7 @@ def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         with pytest.raises(UsageError, match=advice):
             end_uploads(location, 0)
     assert run("gc", "--end", tmp_path).exit_code == 2
-    for name, value in credentials("http://127.0.0.1:9").items():
-        monkeypatch.setenv(name, value)
+    use_server("http://127.0.0.1:9", monkeypatch)
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     with pytest.raises(BusyError, match=r"127\.0\.0\.1"):
         end_uploads("s3://bucket/out", 0)

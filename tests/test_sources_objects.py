@@ -18,7 +18,7 @@ import pytest
 from conftest import HANG, NAMES, SMALL_SHARDS, RawFolder, ended, errors_of, good, make_raw, pack, python, run
 from drills.published import same
 from faulty_proxy import BUSY, ERROR, times
-from store_servers import credentials, new_url, proxy
+from store_servers import credentials, new_url, proxy, upload
 
 import packer.workers.run
 from packer.errors import BusyError
@@ -52,15 +52,8 @@ def environment() -> Iterator[None]:
 def uploaded(folder: Path) -> str:
     """Return the URL of a copy of a folder."""
     url = new_url()
-    copy_to(url, folder)
+    upload(folder, url)
     return url
-
-
-def copy_to(url: str, folder: Path) -> None:
-    store = open_store(url)
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            store.put(str(path.relative_to(folder)), path.read_bytes())
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ from conftest import HANG, REPO, make_raw, pack, run
 from drills.cache import bytes_in, drill
 from faulty_proxy import BUSY, CUT, ERROR, times
 from scenes.tiny import SHARDS as SMALL_SHARDS
-from store_servers import credentials, new_url, proxy, rclone
+from store_servers import proxy, rclone, upload, use_server
 from test_packs_verify import flip
 from torch.utils.data import DataLoader
 
@@ -42,7 +42,6 @@ from readers.stores.cache import open_cache
 from readers.stores.evict import Budget, CacheFullError
 from readers.stores.folder_store import FolderStore
 from readers.stores.locks import ReadLock, if_unused, only_owner
-from readers.stores.open_store import open_store
 
 URL = "fake://bucket/out"
 
@@ -219,12 +218,7 @@ def test_a_helper_reports_why_it_cannot_write(out: Path, tmp_path: Path) -> None
 def test_a_bucket_is_read_without_a_listing(out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also by a forked worker, and over a network that breaks a body, refuses a request and asks to wait."""
     bucket = proxy("moto")
-    for name, value in credentials(bucket.url).items():
-        monkeypatch.setenv(name, value)
-    url = new_url()
-    for path in out.rglob("*"):
-        if path.is_file():
-            open_store(url).put(path.relative_to(out).as_posix(), path.read_bytes())
+    upload(out, url := use_server(bucket.url, monkeypatch))
     faults = [
         times(2, CUT, "GET", ".image.npy"),
         times(2, BUSY, "GET", ".label.npy"),
@@ -258,11 +252,8 @@ print(sum(len(images) for images, _ in loader))
 def test_two_jobs_with_four_workers_each_list_nothing_and_fetch_each_object_once(
     out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bucket, url = proxy("moto"), new_url()
-    for name, value in credentials(bucket.url).items():
-        monkeypatch.setenv(name, value)
-    for path in filter(Path.is_file, out.rglob("*")):
-        open_store(url).put(path.relative_to(out).as_posix(), path.read_bytes())
+    bucket = proxy("moto")
+    upload(out, url := use_server(bucket.url, monkeypatch))
     before = len(bucket.requests)
     command = [sys.executable, "-c", JOB, url, str(tmp_path)]
     environment = {**os.environ, "PYTHONPATH": str(REPO)}
