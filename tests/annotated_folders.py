@@ -10,8 +10,17 @@ from typing import Any
 import numpy as np
 from conftest import write_png
 
+from readers.contract.manifest import Manifest
+
 SIZE = (24, 36)
 Shape = Mapping[str, Any]
+
+
+def class_names(out: Path) -> tuple[str, ...]:
+    """Return the names of the classes of a pack."""
+    classes = Manifest.load(out).classes
+    assert classes is not None
+    return classes.names
 
 
 def box(label: str, top: int, left: int, height: int, width: int, **more: Any) -> Shape:

@@ -22,6 +22,7 @@ import cv2
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from handmade import encoded_as
 from hypothesis import settings
 from numpy.typing import NDArray
 
@@ -76,9 +77,7 @@ def scene(seed: int, height: int, width: int) -> tuple[NDArray[np.uint8], NDArra
 def write_png(path: Path, pixels: NDArray[Any]) -> None:
     """Write RGB, gray or 16-bit pixels without conversion."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    ok, data = cv2.imencode(".png", pixels if pixels.ndim == 2 else np.ascontiguousarray(pixels[..., ::-1]))
-    assert ok
-    path.write_bytes(data.tobytes())
+    path.write_bytes(encoded_as(".png", pixels))
 
 
 def opencv_rgb(data: bytes) -> NDArray[np.uint8]:
@@ -121,6 +120,33 @@ def run(*arguments: object) -> Result:
     return result
 
 
+def good(*arguments: object) -> Result:
+    """Run a command that must succeed."""
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def errors_of(code: int, *arguments: object) -> str:
+    """Return the stderr of a command that must end with this exit code."""
+    result = run(*arguments)
+    assert result.exit_code == code, result.output
+    return result.stderr
+
+
+def json_of(*arguments: object) -> Any:
+    """Return the document that a command prints."""
+    return json.loads(run(*arguments).stdout)
+
+
+def python(*arguments: object, code: int = 0, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Return what another interpreter printed, which must end with this exit code."""
+    command = [sys.executable, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    assert done.returncode == code, done.stderr
+    return done
+
+
 def ended() -> int:
     """Return the id of a process that has ended."""
     process = subprocess.Popen(["true"])
@@ -143,8 +169,7 @@ def pack_from(source: Path | None, out: Path, *options: object) -> Path:
     """Pack the rows of a container in the same way."""
     given = () if source is None else ("--from", source)
     with without_workers():
-        result = run("build", "--quiet", *given, *options, out)
-    assert result.exit_code == 0, result.stderr
+        good("build", "--quiet", *given, *options, out)
     return out
 
 

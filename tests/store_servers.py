@@ -27,6 +27,8 @@ import pytest
 from conftest import HANG
 from faulty_proxy import Proxy
 
+from readers.stores.open_store import open_store
+
 BUCKET = "segpack-tests"
 KEY = "S3RVER"
 """The only key that s3rver knows, also as a secret. The others take any."""
@@ -47,6 +49,19 @@ def credentials(endpoint: str) -> dict[str, str]:
 def new_url() -> str:
     """Return the URL of a folder that no other test has."""
     return f"s3://{BUCKET}/{uuid4().hex}"
+
+
+def use_server(endpoint: str, patch: pytest.MonkeyPatch) -> str:
+    """Let clients find a store; return the URL of a folder there that no other test has."""
+    for name, value in credentials(endpoint).items():
+        patch.setenv(name, value)
+    return new_url()
+
+
+def upload(folder: Path, url: str) -> None:
+    """Put all files of a folder below a URL."""
+    for path in filter(Path.is_file, folder.rglob("*")):
+        open_store(url).put(path.relative_to(folder).as_posix(), path.read_bytes())
 
 
 @cache

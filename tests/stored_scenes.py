@@ -17,7 +17,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import cv2
 import h5py
 import lmdb
 import numpy as np
@@ -25,6 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 from conftest import pack, scene
+from handmade import encoded_as
 from numpy.typing import NDArray
 
 from packer import Rows, verify_pack
@@ -92,9 +92,7 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
 
 def png(pixels: NDArray[np.uint8]) -> bytes:
     """Return pixels as a PNG."""
-    ok, data = cv2.imencode(".png", pixels if pixels.ndim == 2 else np.ascontiguousarray(pixels[..., ::-1]))
-    assert ok
-    return data.tobytes()
+    return encoded_as(".png", pixels)
 
 
 def write_folder(path: Path, scenes: Scenes) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from annotated_folders import SIZE, annotated_folder, box
-from conftest import pack, run, write_png
+from conftest import errors_of, good, json_of, pack, run, write_png
 
 from packer.annotations.formats import picture_format
 from packer.annotations.labelme import embedded
@@ -56,7 +56,7 @@ def test_another_picture_in_a_file_builds_its_shard(tmp_path: Path) -> None:
 
 def test_a_probe_proposes_the_files_as_pictures(tmp_path: Path) -> None:
     raw = embed(annotated_folder(tmp_path / "raw", SHAPES, "train/{}.png", "train/{}.json"))
-    facts = json.loads(run("probe", "--json", raw).stdout)
+    facts = json_of("probe", "--json", raw)
     assert (facts["image"], facts["annotations"]) == ("{split:train}/{key}.json", "{split:train}/{key}.json")
     assert facts["objects"] == {"car": 3}
 
@@ -75,8 +75,7 @@ def test_a_file_without_a_good_picture_is_a_bad_row(tmp_path: Path, data: object
     raw = embed(annotated_folder(tmp_path / "raw", SHAPES))
     file = raw / "b.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "imageData": data}))
-    built = run("build", "--on-bad", "skip", raw, tmp_path / "out")
-    assert built.exit_code == 0, built.stderr
+    built = good("build", "--on-bad", "skip", raw, tmp_path / "out")
     assert "b.json: " in built.stderr
     assert words in built.stderr
     assert len(open_dataset(tmp_path / "out", "all")) == 2
@@ -84,26 +83,22 @@ def test_a_file_without_a_good_picture_is_a_bad_row(tmp_path: Path, data: object
 
 def test_a_picture_larger_than_allowed_is_not_decoded(tmp_path: Path) -> None:
     raw = embed(annotated_folder(tmp_path / "raw", SHAPES))
-    refused = run("build", "--max-pixels", "800", raw, tmp_path / "out")
-    assert refused.exit_code == 1
-    assert "claims 36x24 pixels; 1 to 800 are allowed" in refused.stderr
+    errors = errors_of(1, "build", "--max-pixels", "800", raw, tmp_path / "out")
+    assert "claims 36x24 pixels; 1 to 800 are allowed" in errors
 
 
 def test_pictures_of_which_some_are_files_are_a_choice(tmp_path: Path) -> None:
     raw = embed(annotated_folder(tmp_path / "raw", SHAPES))
     (raw / "a.png").write_bytes(embedded((raw / "a.json").read_bytes()))
-    refused = run("build", raw, tmp_path / "out")
-    assert refused.exit_code == 1
-    assert "2 labels: no image; all: b.json, c.json" in refused.stderr
+    assert "2 labels: no image; all: b.json, c.json" in errors_of(1, "build", raw, tmp_path / "out")
     pack(raw, tmp_path / "out", "--image", "{key}.json", "--annotations", "{key}.json")
     assert len(open_dataset(tmp_path / "out", "all")) == 3
 
 
 def test_annotations_without_any_picture_are_named(tmp_path: Path) -> None:
     raw = embed(annotated_folder(tmp_path / "raw", SHAPES), imageData=None)
-    refused = run("build", raw, tmp_path / "out")
-    assert refused.exit_code == 1
-    assert "has files of labelme and no pictures; put the pictures next to them" in refused.stderr
+    errors = errors_of(1, "build", raw, tmp_path / "out")
+    assert "has files of labelme and no pictures; put the pictures next to them" in errors
 
 
 def test_formats_without_pictures_are_refused() -> None:

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import pack, run, write_png
+from annotated_folders import class_names
+from conftest import errors_of, json_of, pack, write_png
 from facts.write_facts import read_facts, unpacked
 from numpy.typing import NDArray
 
 from packer.annotations.cityscapes import CATEGORIES
 from readers import open_dataset
-from readers.contract.manifest import Manifest
 
 pytestmark = pytest.mark.usefixtures("in_process")
 POINTS = [[2, 2], [7, 2], [7, 6], [2, 6]]
@@ -34,12 +34,6 @@ def _label(out: Path, split: str = "all") -> NDArray[Any]:
     return np.asarray(open_dataset(out, split, label="index")[0][1])
 
 
-def _names(out: Path) -> tuple[str, ...]:
-    classes = Manifest.load(out).classes
-    assert classes is not None
-    return classes.names
-
-
 @pytest.mark.parametrize("labels", ["gtFine", "gtCoarse"])
 def test_a_folder_of_cityscapes_becomes_its_label_ids(tmp_path: Path, labels: str) -> None:
     case, stem = read_facts("cityscapes")[0], "aachen/aachen_000000_000019"
@@ -48,9 +42,9 @@ def test_a_folder_of_cityscapes_becomes_its_label_ids(tmp_path: Path, labels: st
         _picture(tmp_path / f"raw/leftImg8bit/{split}/{stem}_leftImg8bit.png", size)
         _write(tmp_path / f"raw/{labels}/{split}/{stem}_{labels}_polygons.json", json.dumps(case["document"]))
     out = pack(tmp_path / "raw", tmp_path / "out")
-    assert _names(out) == CATEGORIES
+    assert class_names(out) == CATEGORIES
     np.testing.assert_array_equal(_label(out, "val"), unpacked(case["label"], size, "u1"))
-    notes = json.loads(run("build", "--json", tmp_path / "raw", tmp_path / "again").stdout)["notes"]
+    notes = json_of("build", "--json", tmp_path / "raw", tmp_path / "again")["notes"]
     assert all("object" in each["note"] for each in notes)
 
 
@@ -70,7 +64,7 @@ def test_a_file_next_to_a_picture_becomes_its_label(tmp_path: Path, form: str) -
     more = form == "voc"  # OpenCV paints the outline, too
     expected = np.zeros((9, 12), np.uint8)
     expected[2 : 6 + more, 2 : 7 + more] = 1
-    assert _names(out) == ("background", "nature--sky")
+    assert class_names(out) == ("background", "nature--sky")
     np.testing.assert_array_equal(_label(out), expected)
 
 
@@ -80,16 +74,14 @@ def test_features_lie_on_the_ground_of_their_picture(tmp_path: Path) -> None:
     _write(tmp_path / "raw/a.geojson", case["geojson"])
     (tmp_path / "raw/a.tif").write_bytes(b64decode(case["tif"]))
     out = pack(tmp_path / "raw", tmp_path / "out")
-    assert _names(out) == ("background", "tree")
+    assert class_names(out) == ("background", "tree")
     np.testing.assert_array_equal(_label(out), unpacked(case["inside"], (-1, size[1]), "u1").reshape(-1, *size).max(0))
 
 
 def test_features_over_a_picture_without_ground_are_refused_by_name(tmp_path: Path) -> None:
     _write(tmp_path / "raw/a.geojson", read_facts("geojson")[0]["geojson"])
     _picture(tmp_path / "raw/a.png")
-    failed = run("build", tmp_path / "raw", tmp_path / "out")
-    assert failed.exit_code == 1
-    assert "a.geojson: its picture is not a TIFF" in failed.stderr
+    assert "a.geojson: its picture is not a TIFF" in errors_of(1, "build", tmp_path / "raw", tmp_path / "out")
 
 
 def test_parts_of_ade20k_lie_on_their_objects(tmp_path: Path) -> None:

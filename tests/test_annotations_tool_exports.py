@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import pack, run, write_png
+from annotated_folders import class_names
+from conftest import errors_of, good, json_of, pack, run, write_png
 from numpy.typing import NDArray
 from PIL import Image
 
 from readers import open_dataset
-from readers.contract.manifest import Manifest
 
 pytestmark = pytest.mark.usefixtures("in_process")
 SIZE = (20, 30)
@@ -23,12 +23,6 @@ LABEL = np.repeat(np.arange(3, dtype=np.uint8), 10)[None].repeat(20, 0)
 
 def _label(out: Path, split: str) -> NDArray[Any]:
     return np.asarray(open_dataset(out, split, label="index")[0][1])
-
-
-def _names(out: Path) -> tuple[str, ...]:
-    classes = Manifest.load(out).classes
-    assert classes is not None
-    return classes.names
 
 
 def _text(path: Path, text: str) -> None:
@@ -50,7 +44,7 @@ def test_outlines_of_yolo_take_their_names_from_data_yaml(tmp_path: Path, image:
     _text(tmp_path / "raw" / label, "1 0 0 0.3 0 0.3 0.95 0 0.95\n0 0.9 0.9 0.1 0.1\n")
     _text(tmp_path / "raw" / "data.yaml", "train: images/train\nnc: 2\nnames: ['sky', 'car']\n")
     out = pack(tmp_path / "raw", tmp_path / "out")
-    assert _names(out) == ("background", "sky", "car")
+    assert class_names(out) == ("background", "sky", "car")
     assert _label(out, "train")[0].tolist() == [2] * 10 + [0] * 20
     assert "1 object with a box and no outline" in run("build", tmp_path / "raw", tmp_path / "o2").output
 
@@ -62,7 +56,7 @@ def test_names_of_yolo_may_be_in_a_file_of_any_name(tmp_path: Path) -> None:
     for name in ("coco8-seg.yaml", "same.yml"):
         _text(raw / name, "path: coco8\nnames:\n  0: sky\n  1: car\n")
     _text(raw / "args.yaml", "task: segment\nmodel: names.pt\n")
-    assert _names(pack(raw, tmp_path / "out")) == ("background", "sky", "car")
+    assert class_names(pack(raw, tmp_path / "out")) == ("background", "sky", "car")
     _text(raw / "old.yaml", "names: [car, sky]\n")
     refused = run("build", raw, tmp_path / "other")
     assert "files list different categories; keep one of them, or call it data.yaml" in refused.stderr
@@ -70,7 +64,7 @@ def test_names_of_yolo_may_be_in_a_file_of_any_name(tmp_path: Path) -> None:
     _text(raw / "old.yaml", "names: [")
     assert "old.yaml: has no names of classes" in run("build", raw, tmp_path / "other").stderr
     _text(raw / "data.yaml", "names: [tree, car]\n")
-    assert _names(pack(raw, tmp_path / "other")) == ("background", "tree", "car")
+    assert class_names(pack(raw, tmp_path / "other")) == ("background", "tree", "car")
 
 
 def test_a_project_of_supervisely_has_a_split_for_each_data_set(tmp_path: Path) -> None:
@@ -82,7 +76,7 @@ def test_a_project_of_supervisely_has_a_split_for_each_data_set(tmp_path: Path) 
         _text(tmp_path / "raw" / name / "ann" / "a.jpg.json", json.dumps(document))
     _text(tmp_path / "raw" / "meta.json", json.dumps({"classes": [{"title": "sky"}, {"title": "car"}]}))
     out = pack(tmp_path / "raw", tmp_path / "out")
-    assert _names(out) == ("background", "sky", "car")
+    assert class_names(out) == ("background", "sky", "car")
     for split in ("first", "second"):
         assert _label(out, split)[0].tolist() == [2] * 10 + [0] * 20
 
@@ -96,7 +90,7 @@ def test_segmentation_masks_of_cvat_take_their_colours_from_labelmap_txt(tmp_pat
     lines = "# label:color_rgb:parts:actions\nbackground:0,0,0::\ncar:250,50,83::\nsky:61,61,245::\n"
     _text(tmp_path / "raw" / "labelmap.txt", lines)
     out = pack(tmp_path / "raw", tmp_path / "out")
-    assert _names(out) == ("background", "car", "sky")
+    assert class_names(out) == ("background", "car", "sky")
     np.testing.assert_array_equal(_label(out, "default"), LABEL)
 
 
@@ -106,7 +100,7 @@ def test_masks_of_roboflow_take_their_values_from_the_table_of_each_split(tmp_pa
         write_png(tmp_path / "raw" / split / "a_jpg.rf.1_mask.png", LABEL)
         _text(tmp_path / "raw" / split / "_classes.csv", "Pixel Value, Class\n0, background\n1, cat\n2, dog\n")
     out = pack(tmp_path / "raw", tmp_path / "out")
-    assert _names(out) == ("background", "cat", "dog")
+    assert class_names(out) == ("background", "cat", "dog")
     np.testing.assert_array_equal(_label(out, "valid"), LABEL)
     _text(tmp_path / "raw" / "valid" / "_classes.csv", "Pixel Value, Class\n0, background\n1, dog\n2, cat\n")
     refused = run("build", tmp_path / "raw", tmp_path / "other")
@@ -148,16 +142,15 @@ def _label_studio(raw: Path, file: str = "export.json") -> Path:
 
 def _probed(raw: Path, config: Path) -> Any:
     """Write the proposal of a probe, and return its facts."""
-    probed = run("probe", "--write", config, raw)
-    assert probed.exit_code == 0, probed.stderr
-    return json.loads(run("probe", "--json", raw).stdout)
+    good("probe", "--write", config, raw)
+    return json_of("probe", "--json", raw)
 
 
 def test_a_file_of_cvat_for_images_labels_many_pictures(tmp_path: Path) -> None:
     raw = _cvat(tmp_path / "raw")
     assert _probed(raw, tmp_path / "packer.toml")["objects"] == {"sky": 2, "car": 2}
     out = pack(raw, tmp_path / "out", "--config", tmp_path / "packer.toml")
-    assert _names(out) == ("background", "car", "sky")
+    assert class_names(out) == ("background", "car", "sky")
     assert _label(out, "all")[0].tolist() == [2] * 10 + [1] * 10 + [0] * 10
     again = run("build", "--config", out / "packer.toml", raw, out)
     assert "2 reused" in again.stdout
@@ -171,7 +164,7 @@ def test_a_file_of_label_studio_labels_many_pictures(tmp_path: Path) -> None:
     raw = _label_studio(tmp_path / "raw")
     assert _probed(raw, tmp_path / "packer.toml")["objects"] == {"car": 1}
     out = pack(raw, tmp_path / "out", "--config", tmp_path / "packer.toml", "--missing", "keep")
-    assert _names(out) == ("background", "car")
+    assert class_names(out) == ("background", "car")
     assert _label(out, "all")[0].tolist() == [1] * 10 + [0] * 20
     missing = run("build", "--annotations", "export.json", raw, tmp_path / "other")
     assert "photos/c.jpg" in missing.stderr
@@ -230,7 +223,7 @@ def test_coco_files_of_roboflow_lie_in_the_folders_of_splits(tmp_path: Path) -> 
         _text(tmp_path / "raw" / split / "_annotations.coco.json", json.dumps(document))
     options = ("--annotations", "{split}/_annotations.coco.json", "--image", "{split}/{key}")
     out = pack(tmp_path / "raw", tmp_path / "out", *options)
-    assert _names(out) == ("background", "animals", "cat")
+    assert class_names(out) == ("background", "animals", "cat")
     assert _label(out, "valid")[0].tolist() == [2] * 10 + [0] * 20
 
 
@@ -261,12 +254,11 @@ def _yolo(raw: Path, text: str, more: str = OUTLINES) -> Path:
 )
 def test_objects_of_yolo_that_look_like_no_outlines_are_a_question(tmp_path: Path, text: str, words: str) -> None:
     raw = _yolo(tmp_path / "raw", text, "")
-    refused = run("build", raw, tmp_path / "out")
-    assert refused.exit_code == 1
-    assert words in refused.stderr
-    assert "--annotations 'outlines:labels/{key}.txt'" in refused.stderr
+    errors = errors_of(1, "build", raw, tmp_path / "out")
+    assert words in errors
+    assert "--annotations 'outlines:labels/{key}.txt'" in errors
     assert run("build", "--annotations", "labels/{key}.txt", raw, tmp_path / "out").exit_code == 1
-    proposed = json.loads(run("probe", "--json", raw).stdout)
+    proposed = json_of("probe", "--json", raw)
     assert words in proposed["to_decide"][0]
     assert 'decide = ["are these outlines?' in proposed["config"]
     assert 'annotations = "outlines:labels/{key}.txt"' in proposed["config"]
@@ -276,14 +268,14 @@ def test_objects_of_yolo_that_look_like_no_outlines_are_a_question(tmp_path: Pat
 @pytest.mark.parametrize("text", [QUADRILATERALS, KEYPOINTS])
 def test_objects_of_yolo_with_different_numbers_of_points_are_outlines(tmp_path: Path, text: str) -> None:
     raw = _yolo(tmp_path / "raw", text)
-    assert json.loads(run("probe", "--json", raw).stdout)["to_decide"] == []
+    assert json_of("probe", "--json", raw)["to_decide"] == []
     pack(raw, tmp_path / "out")
 
 
 def test_probe_says_that_a_build_refuses_boxes_alone(tmp_path: Path) -> None:
     """It proposed to leave all pairs out with `on-bad`, which a build refuses."""
     raw = _yolo(tmp_path / "raw", "0 0.5 0.5 0.2 0.2\n", "")
-    asked = json.loads(run("probe", "--json", raw).stdout)["to_decide"]
+    asked = json_of("probe", "--json", raw)["to_decide"]
     assert asked[0].startswith("a build refuses this proposal: every pair is bad, the first because labels/a.txt")
     assert not any("on-bad" in question for question in asked)
     assert run("build", "--on-bad", "skip", raw, tmp_path / "out").exit_code == 1
@@ -293,9 +285,7 @@ def test_kpt_shape_proves_that_objects_of_yolo_are_keypoints(tmp_path: Path) -> 
     raw = _yolo(tmp_path / "raw", OUTLINES)
     _text(raw / "data.yaml", "kpt_shape: [5, 2]\nnames: {0: tool}\n")
     for command in (("build", raw, tmp_path / "out"), ("probe", raw)):
-        refused = run(*command)
-        assert refused.exit_code == 1
-        assert "data.yaml: has kpt_shape, so the objects are boxes with keypoints" in refused.stderr
+        assert "data.yaml: has kpt_shape, so the objects are boxes with keypoints" in errors_of(1, *command)
 
 
 @pytest.mark.parametrize(
@@ -320,9 +310,7 @@ def test_files_of_tools_that_are_not_read_are_named(tmp_path: Path, path: str, t
     _jpeg(tmp_path / "raw" / "images" / "a.jpg")
     _text(tmp_path / "raw" / path, text)
     for command in (("build", tmp_path / "raw", tmp_path / "out"), ("probe", tmp_path / "raw")):
-        refused = run(*command)
-        assert refused.exit_code == 1
-        assert words in refused.stderr
+        assert words in errors_of(1, *command)
     if path.endswith((".json", ".vott")):
         refused = run("build", "--annotations", path, tmp_path / "raw", tmp_path / "out")
         assert words.replace(" is of ", ": is of ") in refused.stderr

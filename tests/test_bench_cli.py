@@ -6,8 +6,6 @@ import json
 import re
 import runpy
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import HANG, NATIVE, SMALL_SHARDS, RawFolder, ends_in_time, make_raw, pack, run
+from conftest import HANG, NATIVE, SMALL_SHARDS, RawFolder, ends_in_time, errors_of, good, make_raw, pack, python, run
 from drills.processes import orphans, start
 
 from packer.bench.cached_share import cached_share
@@ -71,8 +69,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def bench(*arguments: object) -> dict[str, Any]:
-    done = run("bench", "--json", "--quiet", *arguments)
-    assert done.exit_code == 0, done.stderr
+    done = good("bench", "--json", "--quiet", *arguments)
     assert done.stderr == ""
     facts: dict[str, Any] = json.loads(done.stdout)
     return facts
@@ -169,9 +166,7 @@ def test_worker_processes_are_tried_if_requested(index: Path) -> None:
 
 def test_native_packs_need_a_crop(varied_raw: RawFolder, tmp_path: Path) -> None:
     native = pack(varied_raw.path, tmp_path / "native", "--labels", "index", *NATIVE)
-    refused = run("bench", "--seconds", 1, native)
-    assert refused.exit_code == 2
-    assert "--crop 512x512" in refused.stderr
+    assert "--crop 512x512" in errors_of(2, "bench", "--seconds", 1, native)
     facts = bench("--seconds", 1, "--batch", 4, "--threads", 1, "--crop", "16x16", native)
     assert facts["pack"]["crop"] == [16, 16]
     assert facts["recommended"]["samples_per_second"]["median"] > 0
@@ -277,7 +272,7 @@ def test_time_before_the_measurement_counts(tmp_path: Path) -> None:
 
 def test_the_request_does_not_import_pytorch() -> None:
     program = "import sys, packer.bench.request, packer.cli.bench; sys.exit('torch' in sys.modules)"
-    subprocess.run([sys.executable, "-c", program], check=True)
+    python("-c", program)
 
 
 def test_tables_have_aligned_columns() -> None:

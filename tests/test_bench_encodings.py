@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from tempfile import gettempdir
 
 import pytest
 import torch
-from conftest import NATIVE, SMALL_SHARDS, RawFolder, pack, run
+from conftest import NATIVE, SMALL_SHARDS, RawFolder, errors_of, json_of, pack, run
 
 from packer import build_pack
 from packer.bench.encodings import EncodingResult, best_encodings
@@ -35,7 +34,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_each_encoding_is_packed_and_read(raw_folder: RawFolder, tmp_path: Path) -> None:
     out = pack(raw_folder.path, tmp_path / "out", "--format", "lmdb", "--labels", "index", *SMALL_SHARDS)
-    facts = json.loads(run("bench", "--encodings", "--json", "--seconds", 1, "--quiet", "--split", "all", out).stdout)
+    facts = json_of("bench", "--encodings", "--json", "--seconds", 1, "--quiet", "--split", "all", out)
     assert [each["fields"] for each in facts["encodings"]] == [RAW, LABEL, BOTH]
     assert facts["pack"] == {"path": str(out), "rows": 32}
     assert facts["pack"]["rows"] == Manifest.load(out).rows
@@ -57,8 +56,7 @@ def test_a_pack_of_native_rows_and_of_few_rows(raw_folder: RawFolder, tmp_path: 
 
 
 def test_raw_pictures_are_not_measured(raw_folder: RawFolder) -> None:
-    refused = run("bench", "--encodings", raw_folder.path)
-    assert (refused.exit_code, "packer build --dry-run RAW OUT" in refused.stderr) == (1, True)
+    assert "packer build --dry-run RAW OUT" in errors_of(1, "bench", "--encodings", raw_folder.path)
 
 
 def test_the_smallest_rows_that_are_as_fast_and_fit_are_recommended() -> None:
@@ -102,5 +100,4 @@ def test_a_source_of_some_rows_gives_these_alone(raw_folder: RawFolder, tmp_path
 
 def test_encodings_have_no_target(raw_folder: RawFolder, tmp_path: Path) -> None:
     out = pack(raw_folder.path, tmp_path / "out")
-    result = run("bench", "--encodings", "--target", 5, out)
-    assert (result.exit_code, "has no --target" in result.stderr) == (2, True)
+    assert "has no --target" in errors_of(2, "bench", "--encodings", "--target", 5, out)

@@ -9,10 +9,10 @@ from pickle import PickleBuffer
 from unittest import mock
 
 import pytest
-from conftest import SMALL_SHARDS, RawFolder, make_raw, pack, run, write_png
+from conftest import SMALL_SHARDS, RawFolder, errors_of, good, make_raw, pack, run, write_png
 from drills.made_stores import IGNORED, MemoryStore
 from drills.store_faults import drill
-from store_servers import credentials, new_url, server
+from store_servers import server, use_server
 
 import packer.publish.bucket
 import packer.publish.conditional_writes
@@ -196,18 +196,11 @@ def test_faults_of_a_store_leave_one_manifest(faults: int, tmp_path: Path) -> No
 def test_the_command_packs_into_a_bucket(
     raw_folder: RawFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in credentials(server("ministack")).items():
-        monkeypatch.setenv(name, value)
-    url = new_url()
-    done = run("build", "--quiet", *SMALL_SHARDS, "--scratch", tmp_path, raw_folder.path, url)
-    assert done.exit_code == 0, done.stderr
+    url = use_server(server("ministack"), monkeypatch)
+    done = good("build", "--quiet", *SMALL_SHARDS, "--scratch", tmp_path, raw_folder.path, url)
     assert done.stdout.startswith(f"{url}: generation 1, 32 rows")
-    shown = run("info", url)
-    assert shown.exit_code == 0, shown.stderr
-    assert "32" in shown.stdout
-    missing = run("info", f"{url}-not")
-    assert missing.exit_code == 1
-    assert f"{url}-not: no packed data set here" in missing.stderr
+    assert "32" in good("info", url).stdout
+    assert f"{url}-not: no packed data set here" in errors_of(1, "info", f"{url}-not")
     assert run("build", "--dry-run", raw_folder.path, url).exit_code == 0
     assert run("build", "--scratch", tmp_path / "none", raw_folder.path, url).exit_code == 1
 

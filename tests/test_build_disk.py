@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 import resource
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from conftest import HANG, make_raw, pack, run
+from conftest import HANG, errors_of, make_raw, pack, python, run
 
 from readers.contract.manifest import STORAGES
 
@@ -25,15 +23,16 @@ def test_a_file_that_cannot_be_written_is_an_error_and_leaves_the_old_generation
     before = (out / "manifest.json").read_bytes()
     make_raw(tmp_path / "raw", {"train": 60})
     command = ["build", "--quiet", "--format", storage, "--workers", workers, "--shard-size", "60KB"]
-    done = subprocess.run(
-        [sys.executable, "-m", "packer", *command, str(raw.path), str(out)],
+    done = python(
+        "-m",
+        "packer",
+        *command,
+        raw.path,
+        out,
+        code=1,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (24_000, resource.RLIM_INFINITY)),
-        capture_output=True,
-        text=True,
-        check=False,
         timeout=HANG,
     )
-    assert done.returncode == 1, done.stderr
     message = r"the shard train-\w+ of about [0-9,]+ bytes cannot be written \(.*File too large"
     assert re.search(message, done.stderr, re.IGNORECASE), done.stderr
     assert "Traceback" not in done.stderr
@@ -45,14 +44,11 @@ def test_a_file_that_cannot_be_written_is_an_error_and_leaves_the_old_generation
 def test_names_and_places_that_cannot_be_are_one_line(tmp_path: Path) -> None:
     raw = make_raw(tmp_path / "raw", {"train": 1})
     for arguments in ((raw.path, tmp_path / ("x" * 300)), (tmp_path / ("x" * 300), tmp_path / "out")):
-        result = run("build", *arguments)
-        assert result.exit_code == 1
-        assert "File name too long" in result.stderr
-        assert result.stderr.count("\n") <= 2
+        errors = errors_of(1, "build", *arguments)
+        assert "File name too long" in errors
+        assert errors.count("\n") <= 2
 
 
 def test_a_size_beyond_reason_is_refused(tmp_path: Path) -> None:
     raw = make_raw(tmp_path / "raw", {"train": 1})
-    result = run("build", "--size", "99999x99999", raw.path, tmp_path / "out")
-    assert result.exit_code == 2
-    assert "over the limit" in result.stderr
+    assert "over the limit" in errors_of(2, "build", "--size", "99999x99999", raw.path, tmp_path / "out")

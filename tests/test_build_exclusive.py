@@ -13,7 +13,7 @@ from threading import Barrier
 import pytest
 from conftest import HANG
 from drills.made_stores import IGNORED, LATE, FaultyStore, MemoryStore
-from store_servers import credentials, new_url, proxy, server
+from store_servers import proxy, server, use_server
 
 import packer.publish.conditional_writes
 from packer.errors import BusyError, TargetError
@@ -122,9 +122,7 @@ def test_stores_that_do_not_keep_conditions_are_refused(store: Store) -> None:
 def test_servers_are_judged_by_what_they_do(
     endpoint: Callable[[], str], keeps: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in credentials(endpoint()).items():
-        monkeypatch.setenv(name, value)
-    store = ObjectStore(new_url())
+    store = ObjectStore(use_server(endpoint(), monkeypatch))
     assert (fault_of_conditions(store) is None) == keeps
     assert not list(store.list(""))
 

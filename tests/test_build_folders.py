@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import RawFolder, make_raw, pack, run
+from conftest import RawFolder, errors_of, make_raw, pack, run
 
 from readers.contract.manifest import Manifest
 
@@ -51,16 +51,11 @@ def test_swapped_folders_that_cannot_be_known_are_named(raw: RawFolder, out: Pat
 
 
 def test_a_pack_given_as_raw_is_named(out: Path, tmp_path: Path) -> None:
-    done = run("probe", out)
-    assert done.exit_code == 1
-    assert f"{out}: is a packed data set, not a raw folder; packer info {out}" in done.stderr
+    assert f"{out}: is a packed data set, not a raw folder; packer info {out}" in errors_of(1, "probe", out)
     for new in (tmp_path / "new", out):
-        done = run("build", out, new)
-        assert done.exit_code == 2
-        assert f"{out}: is a pack; to pack its rows again: packer build --from {out} {new}" in done.stderr
-    done = run("diff", out, out)
-    assert done.exit_code == 2
-    assert "is the pack that the rows come from; name another folder" in done.stderr
+        errors = errors_of(2, "build", out, new)
+        assert f"{out}: is a pack; to pack its rows again: packer build --from {out} {new}" in errors
+    assert "is the pack that the rows come from; name another folder" in errors_of(2, "diff", out, out)
     (out / ".segpack").unlink()  # a copy without hidden files
     assert "is a packed data set" in run("probe", out).stderr
 
@@ -68,8 +63,7 @@ def test_a_pack_given_as_raw_is_named(out: Path, tmp_path: Path) -> None:
 def test_a_raw_folder_given_as_a_pack_is_named(raw: RawFolder, tmp_path: Path) -> None:
     commands = (("info",), ("verify",), ("stats",), ("bench",), ("log",), ("gc",), ("repair",), ("diff", raw.path))
     for command in (*commands, ("stage", "--ram")):
-        done = run(*command, raw.path)
-        assert (done.exit_code, "it is a folder of raw pictures" in done.stderr) == (1, True), command
+        assert "it is a folder of raw pictures" in errors_of(1, *command, raw.path)
     assert "it is a folder of raw pictures" in run("stage", raw.path, tmp_path / "new").stderr
 
 
@@ -88,10 +82,9 @@ def test_repair_after_the_raw_folder_moved(raw: RawFolder, out: Path, tmp_path: 
     damage(out)
     moved = tmp_path / "moved"
     shutil.move(raw.path, moved)
-    done = run("repair", "--quiet", out)
-    assert done.exit_code == 1
-    assert f"{raw.path}: does not exist, and {out} was built from it" in done.stderr
-    assert f"packer repair {out} RAW" in done.stderr
+    errors = errors_of(1, "repair", "--quiet", out)
+    assert f"{raw.path}: does not exist, and {out} was built from it" in errors
+    assert f"packer repair {out} RAW" in errors
     assert run("repair", "--quiet", out, moved).exit_code == 0
     (out / "packer.toml").write_text("workers = 1\n")
     damage(out)

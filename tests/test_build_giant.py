@@ -112,9 +112,12 @@ def test_every_form_is_the_same_in_strips(options: dict[str, Any], raw: Path, mo
     assert built(raw, specs, raw.parent / "strips") == whole
 
 
-def rejected(raw: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) -> dict[str, str]:
-    """Return the reasons of the rejects of a build strip by strip."""
+def rejected(
+    raw: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[], object] = bool, **options: Any
+) -> dict[str, str]:
+    """Return the reasons of the rejects of a build strip by strip, with a change after it was planned."""
     specs = specs_of(raw, **options)
+    change()
     lower(monkeypatch)
     (raw.parent / "out/shards").mkdir(parents=True)
     receipts = [build_shard(spec, FolderSource(raw), raw.parent / "out") for spec in specs]
@@ -143,14 +146,9 @@ def test_a_damaged_file_is_a_reject_and_not_filled(raw: Path, monkeypatch: pytes
     path = raw / "images/giant.tif"
     data = bytearray(path.read_bytes())
     data[40000:40100] = bytes(100)
-    specs = specs_of(raw)
-    path.write_bytes(data)
-    lower(monkeypatch)
-    (raw.parent / "out/shards").mkdir(parents=True)
-    receipts = [build_shard(spec, FolderSource(raw), raw.parent / "out") for spec in specs]
-    (reject,) = [reject for receipt in receipts for reject in receipt.rejects]
-    assert reject.reason.startswith("images/giant.tif: is damaged")
-    assert sum(receipt.rows for receipt in receipts) == 1
+    reasons = rejected(raw, monkeypatch, lambda: path.write_bytes(data))
+    assert reasons["giant"].startswith("images/giant.tif: is damaged")
+    assert len(reasons) == 1
 
 
 def test_fields_that_got_different_sizes_end_the_build(raw: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,6 +169,17 @@ def test_a_palette_whose_reading_needs_the_whole_picture_is_refused(raw: Path, m
     assert "too large to find out whether its colours are gray" in rejected(raw, monkeypatch, **options)["giant"]
 
 
+def packed_as(raw: Path, encodings: Encodings) -> Path:
+    options = [f"--encode={name}={form}" for name, form in encodings]
+    return pack(raw, raw.parent / "first", "--size", "native", "--classes", "5", "--labels", "index", *options)
+
+
+def specs_again(first: Path, encodings: Encodings) -> list[ShardSpec]:
+    """Return the shards of a pack that is made of a pack."""
+    request = request_of(PackSource.at(first), first.parent / "plan", size="native", encode=encodings)
+    return list(make_plan(request).specs)
+
+
 @pytest.mark.parametrize(
     ("encodings", "again"),
     [(TILES, TILES), (JPEG, KEPT), (JPEG, TILES), (TILES, JPEG)],
@@ -179,11 +188,8 @@ def test_a_palette_whose_reading_needs_the_whole_picture_is_refused(raw: Path, m
 def test_rows_of_a_pack_are_the_same_in_strips(
     encodings: Encodings, again: Encodings, raw: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = [f"--encode={name}={form}" for name, form in encodings]
-    first = pack(raw, raw.parent / "first", "--size", "native", "--classes", "5", "--labels", "index", *options)
-    source = PackSource.at(first)
-    request = request_of(source, raw.parent / "plan", size="native", encode=again)
-    specs = list(make_plan(request).specs)
+    source = PackSource.at(first := packed_as(raw, encodings))
+    specs = specs_again(first, again)
     whole = built(raw, specs, raw.parent / "whole", source)
     lower(monkeypatch)
     strips = counted(monkeypatch)
@@ -192,21 +198,8 @@ def test_rows_of_a_pack_are_the_same_in_strips(
 
 
 def test_a_damaged_row_of_a_pack_is_a_reject(raw: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = pack(
-        raw,
-        raw.parent / "first",
-        "--size",
-        "native",
-        "--classes",
-        "5",
-        "--encode=image=tiles:32",
-        "--encode=label=tiles:32",
-        "--labels",
-        "index",
-    )
-    source = PackSource.at(first)
-    request = request_of(source, raw.parent / "plan", size="native", encode=TILES)
-    specs = list(make_plan(request).specs)
+    first = packed_as(raw, (("image", "tiles:32"), ("label", "tiles:32")))
+    specs = specs_again(first, TILES)
     (path,) = (first / "shards").glob("*.image.npy")
     data = bytearray(path.read_bytes())
     data[-5] ^= 1
@@ -279,8 +272,7 @@ def test_a_value_that_lmdb_cannot_hold_is_refused(raw: Path, monkeypatch: pytest
 
 @pytest.fixture
 def packed(raw: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    options = ("--encode", "image=tiles:32", "--encode", "label=tiles-zstd:48x32")
-    out = pack(raw, raw.parent / "out", "--size", "native", "--classes", "5", "--labels", "index", *options)
+    out = packed_as(raw, TILES)
     monkeypatch.setattr(giant, "GIANT", 0)
     return out
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
-from conftest import HANG, RawFolder, ended, pack, run
+from conftest import HANG, RawFolder, ended, errors_of, pack, run
 
 import packer.workers.run
 from packer.building.run_build import build_from
@@ -46,10 +46,9 @@ def test_the_second_exits_75_at_once_and_says_who_holds_it(raw_folder: RawFolder
     out = pack(raw_folder.path, tmp_path / "out")
     before = (out / "manifest.json").read_bytes()
     first = holder(out)
-    busy = run("build", "--labels", "index", raw_folder.path, out)
-    assert busy.exit_code == 75
+    errors = errors_of(75, "build", "--labels", "index", raw_folder.path, out)
     assert first.poll() is None, "it did not wait for the lock"
-    assert f"is being changed by process {first.pid} on " in busy.stderr
+    assert f"is being changed by process {first.pid} on " in errors
     assert run("repair", out, raw_folder.path).exit_code == 75
     assert run("verify", out).exit_code == 0, "who only reads needs no lock"
     assert run("build", "--dry-run", raw_folder.path, out).exit_code == 0

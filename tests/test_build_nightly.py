@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import REPO, RawFolder, run
+from conftest import REPO, RawFolder, good
 from stub_airflow import run_pipeline
 
 from packer.cli import main
@@ -54,8 +54,7 @@ def config(raw_folder: RawFolder, tmp_path: Path) -> Path:
 
 
 def test_the_configuration_packs_and_the_alerts_use_existing_metrics(config: Path) -> None:
-    done = run("build", "--config", config)
-    assert done.exit_code == 0, done.stderr
+    good("build", "--config", config)
     metrics = (config.parent / "segpack.prom").read_text()
     (alerts,) = blocks("yaml")
     names = set(re.findall(r"packer_\w+", alerts))

@@ -10,49 +10,38 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
+import conftest
 import numpy as np
 import pytest
 import row_loaders
 from click.testing import Result
-from conftest import HANG, SMALL_SHARDS, RawFolder, pack, pack_from, run, scene, write_png
+from conftest import HANG, SMALL_SHARDS, RawFolder, json_of, pack, pack_from, run, scene, without_workers, write_png
 from drills.processes import start
 from drills.published import same
 from scenes.tiny import make_tiny
 from stored_scenes import COCO, KINDS, PANOPTIC, png, scenes_of, write_array
 from test_build_lock import holder
 
-import packer.workers.run
 from packer import Rows, VersionsError, build_pack, build_part, commit_pack, plan_pack
 from packer.building.plan_parts import PlanPart
 from packer.building.run_build import build_from
 from packer.errors import LostFileError, TooManyRejectsError, UsageError
 from packer.plan.request import request_of
 from packer.publish.target import TICKETS, make_target, prepare_target
-from packer.workers.in_process import InProcess
 from readers.contract.errors import DamagedError
 from readers.contract.manifest import MANIFEST, MARK, STORAGES
 
 CALM = ("--quiet", *SMALL_SHARDS)
 
 
-@contextmanager
-def in_process() -> Iterator[None]:
-    with mock.patch.object(packer.workers.run, "POOL", InProcess):
-        yield
-
-
 def good(*arguments: object) -> Result:
     """Run a command without worker processes, which must succeed."""
-    with in_process():
-        result = run(*arguments)
-    assert result.exit_code == 0, result.stderr
-    return result
+    with without_workers():
+        return conftest.good(*arguments)
 
 
 def parts(plan: Path, out: Path, names: Sequence[str], *options: object) -> None:
@@ -130,7 +119,7 @@ def test_a_machine_without_the_files_of_a_plan_fails(fit: tuple[str, ...], tmp_p
     good("plan", "--on-bad", "skip", *fit, *CALM, raw, tmp_path / "plan")
     images.rename(tmp_path / "images")
     images.mkdir()
-    with in_process():
+    with without_workers():
         failed = run("build-part", "--quiet", "--plan", tmp_path / "plan", "--part", "1/1", out)
     assert failed.exit_code == 1
     assert "cannot be read (No such file or directory); the plan has read it" in failed.stderr
@@ -160,7 +149,7 @@ def test_a_file_whose_header_was_good_ends_the_build(change: str, folder: str, t
     good("plan", "--on-bad", "skip", *CALM, raw, tmp_path / "plan")
     file = next((raw / "train" / folder).glob("street_001.*"))
     file.write_bytes(CHANGES[change](file.read_bytes()))
-    with in_process():
+    with without_workers():
         failed = run("build-part", "--quiet", "--plan", tmp_path / "plan", "--part", "1/1", tmp_path / "out")
     assert failed.exit_code == 1
     assert file.name in failed.stderr
@@ -189,7 +178,7 @@ def test_a_machine_that_lacks_a_chunk_fails(driver: str, tmp_path: Path) -> None
     described = {".zarray", "zarr.json", "attributes.json"}
     next(file for file in (copy / "labels").rglob("*") if file.is_file() and file.name not in described).unlink()
     part = ("build-part", "--quiet", "--plan", tmp_path / "plan", "--part", "1/1")
-    with in_process():
+    with without_workers():
         failed = run(*part, "--raw", copy, tmp_path / "out")
     assert failed.exit_code == 1
     assert "has fewer or more files with chunks than when the build was planned" in failed.stderr
@@ -200,7 +189,10 @@ def test_a_build_whose_files_go_while_it_runs_fails(tmp_path: Path) -> None:
     raw, out = tmp_path / "raw", tmp_path / "out"
     make_tiny(raw, {"train": 3})
     gone = raw / "train" / "images" / "street_001.png"
-    with in_process(), pytest.raises(LostFileError, match=r"street_001\.png: cannot be read .* the plan has read it"):
+    with (
+        without_workers(),
+        pytest.raises(LostFileError, match=r"street_001\.png: cannot be read .* the plan has read it"),
+    ):
         build_from(request_of(raw, out, on_bad="skip"), planned=lambda plan: gone.unlink())
     assert not (out / MANIFEST).exists()
 
@@ -208,7 +200,7 @@ def test_a_build_whose_files_go_while_it_runs_fails(tmp_path: Path) -> None:
 def test_a_pack_and_functions_as_rows(whole: Path, tmp_path: Path) -> None:
     options: dict[str, Any] = {"classes": 3, "labels": "index", "shard_size": 9000}
     rows = Rows([f"row {number}" for number in range(9)], row_loaders.scene_of)
-    with in_process():
+    with without_workers():
         assert len(plan_pack(rows, tmp_path / "plan", **options)) == 64
         for part in ("2/2", "1/2"):
             build_part(tmp_path / "plan", part, tmp_path / "out", allow_functions=["row_loaders"])
@@ -231,7 +223,7 @@ def test_sixteen_parts_of_which_one_is_missing(plan: Path, whole: Path, tmp_path
     )
     assert not (out / "manifest.json").exists()
     assert run("commit", "--plan", plan, "--missing", out).stdout == "5/16\n"
-    assert json.loads(run("commit", "--plan", plan, "--missing", "--json", out).stdout) == {"missing": ["5/16"]}
+    assert json_of("commit", "--plan", plan, "--missing", "--json", out) == {"missing": ["5/16"]}
     parts(plan, out, ["5/16"])
     assert good("commit", "--plan", plan, "--missing", out).stdout == ""
     summary = json.loads(good("commit", "--json", "--quiet", "--plan", plan, out).stdout)
@@ -390,7 +382,7 @@ def test_rejects_are_judged_at_the_end(raw: Path, tmp_path: Path) -> None:
     good("plan", *CALM, "--on-bad", "skip", raw, tmp_path / "skip")
     damage(raw / "train/images/street_004.png")
     for name in ("strict", "lenient", "skip"):
-        with in_process():
+        with without_workers():
             result = run("build-part", "--quiet", "--plan", tmp_path / name, "--part", "1/1", tmp_path / name / "out")
         assert (result.exit_code, "bad pair  train/street_004: " in result.stderr) == (0, True)
     result = run("commit", "--plan", tmp_path / "strict", tmp_path / "strict/out")
@@ -423,7 +415,7 @@ def test_bad_pairs_are_built_again(raw: Path, whole: Path, tmp_path: Path) -> No
     data = picture.read_bytes()
     good("plan", *CALM, raw, tmp_path / "plan")
     damage(picture)
-    with in_process():
+    with without_workers():
         assert len(build_part(tmp_path / "plan", "1/1", tmp_path / "out").rejects) == 1
         picture.write_bytes(data)
         assert build_part(tmp_path / "plan", "1/1", tmp_path / "out").built == 0

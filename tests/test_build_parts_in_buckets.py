@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
 from unittest import mock
 
 import pytest
-from conftest import SMALL_SHARDS, RawFolder, pack, run
+from conftest import SMALL_SHARDS, RawFolder, good, pack, run
 from drills.made_stores import IGNORED, FaultyStore, MemoryStore
 from drills.published import same
-from store_servers import credentials, new_url, server
-from test_build_parts import good, kill_in
+from store_servers import server, use_server
+from test_build_parts import kill_in
 
 import packer.building.commit_plan
 import packer.publish.bucket
@@ -29,11 +29,11 @@ from packer.errors import BusyError, PartsError, TargetError
 from packer.publish.generation import current_manifest
 from packer.publish.target import REMARKS, TICKETS
 from packer.shards.row_counts import SUFFIX as COUNTS
-from packer.workers.in_process import InProcess
 from packer.workers.planned import PlannedShards
 from readers.contract.manifest import MANIFEST, MARK, Manifest
 from readers.stores.store import Data, Store
 
+pytestmark = pytest.mark.usefixtures("in_process")
 URL = "s3://bucket/out"
 
 
@@ -48,12 +48,6 @@ class Dying(MemoryStore):
             if self.left < 0:
                 raise KeyboardInterrupt
         return super().create(name, data)
-
-
-@pytest.fixture(autouse=True)
-def in_process() -> Iterator[None]:
-    with mock.patch.object(packer.workers.run, "POOL", InProcess):
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -320,9 +314,7 @@ def test_tickets_are_of_the_plan_that_was_built(
 
 def test_the_commands(plan: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A part is killed while it sends its third shard, and runs again."""
-    for name, value in credentials(server("ministack")).items():
-        monkeypatch.setenv(name, value)
-    url, scratch = new_url(), ("--scratch", tmp_path / "scratch")
+    url, scratch = use_server(server("ministack"), monkeypatch), ("--scratch", tmp_path / "scratch")
     (tmp_path / "scratch").mkdir()
     part = ("build-part", "--quiet", "--workers", 1, "--plan", plan, "--part", "1/2", *scratch, url)
     kill_in("packer.publish.upload", "created", 7, *part)

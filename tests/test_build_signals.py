@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import HANG, make_raw, run
+from conftest import HANG, make_raw, python, run
 from drills.processes import default_signals, orphans, start
 from drills.signals import drill
 
@@ -145,6 +145,6 @@ start_fork_server()
 status = Path(f"/proc/{forkserver._forkserver._forkserver_pid}/status").read_text()
 print(next(line for line in status.splitlines() if line.startswith("SigBlk:")).split()[1])
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = python("-c", code)
     blocked = int(done.stdout, 16)
     assert all(blocked >> (number - 1) & 1 for number in ENDING)

@@ -53,30 +53,6 @@ def test_a_table_of_values(tmp_path: Path) -> None:
     assert [(entry.name, entry.values) for entry in read_table(path).classes] == [("road", (7,)), ("sky", (255,))]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "is empty"),
-        ("name,shape\na,round\n", "cannot tell the columns"),
-        ("name,r,g,b\na,256,0,0\n", "t.csv:2: expected a colour"),
-        ("name,r,g,b\n,1,2,3\n", "t.csv:2: expected a name"),
-        ("name,r,g,b\na,1,2,3\nb,1,2,3\n", r"colour \(1, 2, 3\) is both 'a' and 'b'"),
-        ("value,name\nx,a\n", "expected a value from 0 to 65535, such as 7 or '8-10', found 'x'"),
-        ("name,r,g,b\n", "expected 1 to"),
-        ('name,r,g,b,note\na,1,2,3,"oops\nb,4,5,6,x\n', "cannot be read"),
-        ("name,r,g,b\na,²,0,0\n", "expected a colour"),
-        ("value,name\n²,a\n", "expected a value"),
-        ("value,name\n" + "9" * 5000 + ",a\n", "expected a value"),
-        ("name,r,g,b\n" + "a" * 200_000 + ",1,2,3\n", "cannot be read"),
-    ],
-)
-def test_errors_in_text_tables_name_the_line(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text(text)
-    with pytest.raises(InputError, match=message):
-        read_table(path)
-
-
 def test_all_problems_of_a_table_are_reported_together(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("name,r,g,b\na,999,0,0\nb,1,2\nc,1,2,3\nd,1,2,3\n")
@@ -369,9 +345,22 @@ def test_the_same_mistake_gets_the_same_words_in_every_format(tmp_path: Path, mi
         ("a.json", '[{"id": "x", "name": "a"}, 3]', "a.json: 1: expected an object"),
         ("a.json", '[{"id": 1, "name": "a"}, {"id": 1, "name": "b"}]', "1: value 1 is both 'a' and 'b'"),
         ("labelmap.txt", "a:1,2,3::\nb:1,2,300::\n", "labelmap.txt:2: expected a colour"),
+        ("t.csv", "", "is empty"),
+        *(("t.csv", text, "all cells of the class table are empty") for text in (",", ",,\n , \n", '""')),
+        ("t.csv", "name,shape\na,round\n", "cannot tell the columns"),
+        ("t.csv", "name,r,g,b\na,256,0,0\n", "t.csv:2: expected a colour"),
+        ("t.csv", "name,r,g,b\n,1,2,3\n", "t.csv:2: expected a name"),
+        ("t.csv", "name,r,g,b\na,1,2,3\nb,1,2,3\n", r"colour \(1, 2, 3\) is both 'a' and 'b'"),
+        ("t.csv", "value,name\nx,a\n", "expected a value from 0 to 65535, such as 7 or '8-10', found 'x'"),
+        ("t.csv", "name,r,g,b\n", "expected 1 to"),
+        ("t.csv", 'name,r,g,b,note\na,1,2,3,"oops\nb,4,5,6,x\n', "cannot be read"),
+        ("t.csv", "name,r,g,b\na,²,0,0\n", "expected a colour"),
+        ("t.csv", "value,name\n²,a\n", "expected a value"),
+        ("t.csv", "value,name\n" + "9" * 5000 + ",a\n", "expected a value"),
+        ("t.csv", "name,r,g,b\n" + "a" * 200_000 + ",1,2,3\n", "cannot be read"),
     ],
 )
-def test_broken_documents_are_refused(tmp_path: Path, name: str, text: str, message: str) -> None:
+def test_broken_tables_are_refused(tmp_path: Path, name: str, text: str, message: str) -> None:
     path = tmp_path / name
     path.write_text(text)
     with pytest.raises(PackError, match=message):
@@ -392,13 +381,6 @@ def test_a_line_of_white_space_is_parsed_fast(tmp_path: Path, text: str) -> None
     (tmp_path / "classes.txt").write_text(text.format(" " * 4_000_000))
     with ends_in_time(), suppress(InputError):
         assert read_table(tmp_path / "classes.txt")
-
-
-@pytest.mark.parametrize("text", [",", ",,\n , \n", '""'])
-def test_a_table_of_empty_cells_is_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / "classes.csv").write_text(text)
-    with pytest.raises(InputError, match="all cells of the class table are empty"):
-        read_table(tmp_path / "classes.csv")
 
 
 def test_transparent_colours_are_packed_and_are_in_the_manifest(tmp_path: Path) -> None:

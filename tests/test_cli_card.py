@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from any_pack import write_any_pack
-from conftest import RawFolder, run, without_workers
+from conftest import RawFolder, errors_of, good, run, without_workers
 
 from packer import Rows, build_pack
 from packer.report.croissant import About, croissant
@@ -30,8 +30,7 @@ def out(raw_folder: RawFolder, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 def written(out: Path, folder: Path, *options: str) -> tuple[str, dict[str, Any]]:
     folder.mkdir(exist_ok=True)
-    done = run("card", out, "-o", folder / "README.md", *options)
-    assert done.exit_code == 0, done.stderr
+    good("card", out, "-o", folder / "README.md", *options)
     assert sorted(path.name for path in folder.iterdir()) == ["README.md", "croissant.json", "sheet.jpg"]
     return (folder / "README.md").read_text(encoding="utf-8"), json.loads((folder / "croissant.json").read_text())
 
@@ -121,8 +120,7 @@ def test_a_card_replaces_only_what_a_card_wrote(out: Path, tmp_path: Path, monke
     monkeypatch.chdir(tmp_path)
     readme = tmp_path / "README.md"
     readme.write_text("# My project\n")
-    done = run("card", out)
-    assert done.exit_code == 0, done.stderr
+    good("card", out)
     near = out.with_name(f"{out.name}-card")
     assert sorted(path.name for path in near.iterdir()) == ["README.md", "croissant.json", "sheet.jpg"]
     assert run("card", out).exit_code == 0, "its own files are replaced"
@@ -131,10 +129,9 @@ def test_a_card_replaces_only_what_a_card_wrote(out: Path, tmp_path: Path, monke
         folder.mkdir()
         for name in present:
             (folder / name).write_text("mine")
-        done = run("card", out, "-o", folder / "README.md")
-        assert done.exit_code == 1
-        assert f"{folder / present[0]}" in done.stderr
-        assert "not written by packer card, so not replaced; write elsewhere" in done.stderr
+        errors = errors_of(1, "card", out, "-o", folder / "README.md")
+        assert f"{folder / present[0]}" in errors
+        assert "not written by packer card, so not replaced; write elsewhere" in errors
         assert {path.name: path.read_text() for path in folder.iterdir()} == dict.fromkeys(present, "mine")
     assert (readme.read_text(), [path.name for path in tmp_path.iterdir() if path.is_file()]) == (
         "# My project\n",

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import HANG, run
+from conftest import HANG, errors_of, run
 
 from packer.cli import main
 from packer.cli.completion import SHELLS
@@ -104,9 +104,7 @@ def test_help_is_that_of_the_option() -> None:
     ],
 )
 def test_help_of_an_unknown_command_names_the_nearest(words: list[str], answer: str) -> None:
-    done = run("help", *words)
-    assert done.exit_code == 2
-    assert answer in done.stderr
+    assert answer in errors_of(2, "help", *words)
 
 
 def test_the_version_has_a_short_option() -> None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
 import pytest
-from conftest import RawFolder, make_raw, make_varied_raw, pack, run
+from conftest import RawFolder, errors_of, good, json_of, make_raw, make_varied_raw, pack, run
 from test_sources_pack import rows_of
 
-from packer import build_pack
-from readers import open_dataset
 from readers.contract.manifest import Manifest
 
 pytestmark = pytest.mark.usefixtures("in_process")
@@ -29,8 +26,7 @@ def source(raw: RawFolder, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def convert(source: Path, out: Path, *options: object) -> Path:
-    result = run("build", "--quiet", "--workers", "1", *options, "--from", source, out)
-    assert result.exit_code == 0, result.stderr
+    good("build", "--quiet", "--workers", "1", *options, "--from", source, out)
     return out
 
 
@@ -73,18 +69,12 @@ def test_a_pack_without_its_hidden_mark_and_a_folder_with_a_manifest_are_known_b
     assert len(rows_of(convert(folder, tmp_path / "of_folder"))) == 13
 
 
-def test_python_takes_the_path_of_a_pack(source: Path, tmp_path: Path) -> None:
-    assert build_pack(source, tmp_path / "out", only=["val"], size=(6, 9), workers=1).rows == 4
-    assert open_dataset(tmp_path / "out")[0].image.shape == (3, 6, 9)
-
-
 def test_tiles_are_converted_but_keep_their_size(raw: RawFolder, tmp_path: Path) -> None:
     tiles = pack(raw.path, tmp_path / "tiles", "--size", "16x16", "--fit", "tile")
     assert rows_of(convert(tiles, tmp_path / "out", "--format", "hdf5")) == rows_of(tiles)
-    result = run("build", "--quiet", "--from", tiles, tmp_path / "small", "--size", "8x8")
-    assert result.exit_code == 2
-    assert "the rows of this pack are tiles, whose keys name their positions" in result.stderr
-    assert json.loads(run("diff", "--json", tiles, tmp_path / "out").stdout)["rebuilt_shards"] == 0
+    errors = errors_of(2, "build", "--quiet", "--from", tiles, tmp_path / "small", "--size", "8x8")
+    assert "the rows of this pack are tiles, whose keys name their positions" in errors
+    assert json_of("diff", "--json", tiles, tmp_path / "out")["rebuilt_shards"] == 0
 
 
 def test_diff_and_repair_know_the_pack_that_rows_came_from(raw: RawFolder, tmp_path: Path) -> None:
@@ -95,8 +85,7 @@ def test_diff_and_repair_know_the_pack_that_rows_came_from(raw: RawFolder, tmp_p
     assert run("diff", source, out).exit_code == 0
     shard = next(out.glob("shards/*.image.npy"))
     shard.write_bytes(shard.read_bytes()[:-1] + b"!")
-    repaired = run("repair", "--quiet", out)
-    assert repaired.exit_code == 0, repaired.stderr
+    good("repair", "--quiet", out)
     assert rows_of(out) == rows
     (tmp_path / "raw/val/images/street_001.png").unlink()
     (tmp_path / "raw/val/masks/street_001.png").unlink()
@@ -113,9 +102,7 @@ def test_a_damaged_pack_is_named(source: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(source, copy)
     next(copy.glob("shards/*.receipt.json")).unlink()
-    result = run("build", "--from", copy, tmp_path / "out")
-    assert result.exit_code == 4
-    assert "receipt.json: is missing" in result.stderr
+    assert "receipt.json: is missing" in errors_of(4, "build", "--from", copy, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from conftest import NAMES, RawFolder, run
+from conftest import NAMES, RawFolder, errors_of, good, run
 
 from packer.config.options import OPTIONS, value_of
 
@@ -56,9 +56,7 @@ ACCEPTED = {
 @pytest.mark.parametrize("call", MEANT)
 def test_the_value_that_was_meant_is_named_and_works(call: str) -> None:
     words = shlex.split(call)
-    done = run("build", *words, "raw", "out")
-    assert done.exit_code == 2
-    assert f"did you mean {MEANT[call]}?" in done.stderr
+    assert f"did you mean {MEANT[call]}?" in errors_of(2, "build", *words, "raw", "out")
     *other, value = MEANT[call].split()
     name = (other or words)[0].removeprefix("--")
     if name in OPTIONS:
@@ -67,8 +65,7 @@ def test_the_value_that_was_meant_is_named_and_works(call: str) -> None:
 
 @pytest.mark.parametrize("call", ACCEPTED)
 def test_another_spelling_that_can_mean_one_thing_only_is_accepted(call: str) -> None:
-    done = run("build", *shlex.split(call), "--print-config", "raw", "out")
-    assert done.exit_code == 0, done.stderr
+    done = good("build", *shlex.split(call), "--print-config", "raw", "out")
     key, value = ACCEPTED[call]
     assert f'{key} = "{value}"' in done.stdout.splitlines()
 
@@ -105,12 +102,9 @@ def test_a_packed_format_in_capitals_is_that_format(raw_folder: RawFolder, tmp_p
     ],
 )
 def test_other_commands_answer_likewise(words: tuple[str, ...], meant: str) -> None:
-    done = run(*words)
-    assert done.exit_code == 2
-    assert f"did you mean {meant}?" in done.stderr
+    assert f"did you mean {meant}?" in errors_of(2, *words)
 
 
 def test_a_class_to_ignore_is_found_in_other_letters(raw_folder: RawFolder, tmp_path: Path) -> None:
-    done = run("build", "--size", "8x8", "--ignore", NAMES[0].upper(), raw_folder.path, tmp_path / "out")
-    assert done.exit_code == 2
-    assert f"did you mean {NAMES[0]}?" in done.stderr
+    errors = errors_of(2, "build", "--size", "8x8", "--ignore", NAMES[0].upper(), raw_folder.path, tmp_path / "out")
+    assert f"did you mean {NAMES[0]}?" in errors

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-from conftest import REPO, make_raw, pack, run
+from conftest import REPO, json_of, make_raw, pack, run
 
 from packer.cli.output import show
 from readers.contract.manifest import Manifest, generation_path
@@ -90,7 +89,7 @@ def test_the_pack_of_this_test_is_hostile(folders: dict[str, Path]) -> None:
     assert "\x1b]0;owned" in manifest.classes.names[0]
     shown = run("info", folders["OUT"]).stdout
     assert "\\u001b]0;owned" in shown
-    assert json.loads(run("info", "--json", folders["OUT"]).stdout) == manifest.to_json()
+    assert json_of("info", "--json", folders["OUT"]) == manifest.to_json()
 
 
 def test_only_output_prints() -> None:

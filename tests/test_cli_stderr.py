@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import zlib
 from pathlib import Path
 
 import cv2
 import numpy as np
-from conftest import HANG, make_raw
+from conftest import HANG, make_raw, python
 from handmade import chunk, encoded, png
 
 IMAGE = np.random.default_rng(0).integers(0, 255, (24, 36, 3), dtype=np.uint8)
@@ -51,14 +49,7 @@ def test_no_library_writes_to_our_stderr_or_stdout(tmp_path: Path) -> None:
         (raw / f"train/images/{name} label.png").write_bytes(PLAIN)
         (raw / f"train/masks/{name} label.png").write_bytes(data)
     options = ["--on-bad", "skip", "--quiet", "--workers", "2"]
-    done = subprocess.run(
-        [sys.executable, "-m", "packer", "build", *options, str(raw), str(tmp_path / "out")],
-        capture_output=True,
-        text=True,
-        timeout=HANG,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    done = python("-m", "packer", "build", *options, raw, tmp_path / "out", timeout=HANG)
     assert done.stdout.count("\n") == 1
     lines = done.stderr.splitlines()
     assert [line for line in lines if not line.startswith(("left out train/1", "finding   "))] == []

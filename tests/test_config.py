@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import NAMES, RawFolder, pack, run, write_table
+from conftest import NAMES, RawFolder, errors_of, good, pack, run, write_table
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,8 +21,7 @@ pytestmark = pytest.mark.usefixtures("in_process")
 
 def effective(*arguments: object) -> dict[str, object]:
     """Return the configuration that --print-config prints."""
-    done = run("build", *arguments, "--print-config")
-    assert done.exit_code == 0, done.stderr
+    done = good("build", *arguments, "--print-config")
     return parse_toml(Path("printed"), done.stdout)
 
 
@@ -33,9 +32,8 @@ def config(path: Path, text: str) -> Path:
 
 
 def problems_of(path: Path, text: str) -> list[str]:
-    done = run("build", "--config", config(path, text), "--print-config")
-    assert done.exit_code == 2
-    return [line.strip().removeprefix(f"{path}/packer.toml: ") for line in done.stderr.splitlines()[1:]]
+    errors = errors_of(2, "build", "--config", config(path, text), "--print-config")
+    return [line.strip().removeprefix(f"{path}/packer.toml: ") for line in errors.splitlines()[1:]]
 
 
 def test_the_command_line_counts_more_than_the_config_that_than_the_preset_that_than_the_default(
@@ -138,9 +136,7 @@ def test_values_that_no_option_takes_are_named_with_their_key(tmp_path: Path) ->
 
 @pytest.mark.parametrize(("text", "message"), [("size = ", "is not valid TOML"), ("\x00", "is not valid TOML")])
 def test_text_that_is_not_valid_toml_is_refused(tmp_path: Path, text: str, message: str) -> None:
-    done = run("build", "--config", config(tmp_path, text), "raw", "out")
-    assert done.exit_code == 2
-    assert message in done.stderr
+    assert message in errors_of(2, "build", "--config", config(tmp_path, text), "raw", "out")
 
 
 def test_a_config_that_is_not_there_or_too_large_is_refused(tmp_path: Path) -> None:
@@ -208,9 +204,7 @@ def test_classes_in_a_config_are_packed(tmp_path: Path, raw_folder: RawFolder) -
 
 def test_help_and_usage_errors_are_as_without_a_config(tmp_path: Path) -> None:
     assert run("build", "--config", tmp_path / "none.toml", "--help").exit_code == 0
-    missing = run("build", "--preset", "voc")
-    assert missing.exit_code == 2
-    assert "Missing argument 'RAW'" in missing.stderr
+    assert "Missing argument 'RAW'" in errors_of(2, "build", "--preset", "voc")
     assert run("build", "--nonsense").exit_code == 2
 
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 import pytest
-from conftest import pack, run
+from conftest import errors_of, good, json_of, pack, run
+from handmade import encoded_as
 from numpy.typing import NDArray
 from test_house_shared import expected, histogram
 
@@ -94,9 +93,7 @@ def _expanded(line: str) -> Iterator[str]:
 
 def write_picture(path: Path, pixels: NDArray[Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    ok, data = cv2.imencode(path.suffix, pixels if pixels.ndim == 2 else np.ascontiguousarray(pixels[..., ::-1]))
-    assert ok
-    path.write_bytes(data.tobytes())
+    path.write_bytes(encoded_as(path.suffix, pixels))
 
 
 def sources_of(preset: Preset, table: ClassTable) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -143,7 +140,7 @@ def test_a_preset_packs_a_folder_of_the_layout_in_its_header(preset: Preset, tmp
             else:
                 write_picture(raw / path, label)
     out = pack(raw, tmp_path / "out", "--preset", preset.name, "--labels", "index")
-    info = json.loads(run("info", "--json", out).stdout)
+    info = json_of("info", "--json", out)
     assert {split["name"] for split in info["splits"] if split["rows"]} == splits
     dataset = open_dataset(out, split="all", label="index")
     assert len(dataset) == rows > 0
@@ -153,8 +150,7 @@ def test_a_preset_packs_a_folder_of_the_layout_in_its_header(preset: Preset, tmp
 
 
 def test_presets_are_listed_and_shown_unchanged() -> None:
-    listed = run("presets")
-    assert listed.exit_code == 0
+    listed = good("presets")
     assert [line.split()[:2] for line in listed.stdout.splitlines()] == [
         [n, str(c)] for n, c in sorted(CLASSES.items())
     ]
@@ -164,17 +160,14 @@ def test_presets_are_listed_and_shown_unchanged() -> None:
 
 def test_an_unknown_preset_is_wrong_usage_with_the_nearest_name() -> None:
     for arguments in (("presets", "show", "cityscape"), ("build", "--preset", "cityscape", "raw", "out")):
-        done = run(*arguments)
-        assert done.exit_code == 2
-        assert "did you mean cityscapes?" in done.stderr
+        assert "did you mean cityscapes?" in errors_of(2, *arguments)
     assert find_preset("voc").name == "voc"
 
 
 def test_a_shown_preset_is_a_configuration_with_the_same_effect(tmp_path: Path) -> None:
     for preset in presets():
         (tmp_path / "copy.toml").write_text(run("presets", "show", preset.name).stdout)
-        copied = run("build", "--config", tmp_path / "copy.toml", "--print-config")
-        assert copied.exit_code == 0, copied.stderr
+        copied = good("build", "--config", tmp_path / "copy.toml", "--print-config")
         assert copied.stdout == run("build", "--preset", preset.name, "--print-config").stdout
 
 

@@ -48,6 +48,12 @@ def table(document: dict[str, Any]) -> dict[str, Any]:
     return classes
 
 
+def native(document: dict[str, Any], *planes: int) -> None:
+    """Give image and label so many planes and native sizes."""
+    for field, count in zip(document["fields"], planes, strict=True):
+        field["shape"] = [count, None, None]
+
+
 def sealed(document: dict[str, Any]) -> str:
     """Return a document as the text of a manifest, with the right checksum."""
     document = {key: value for key, value in document.items() if key != "checksum"}
@@ -81,6 +87,9 @@ FIELD_BREAKS: list[tuple[str, int, dict[str, Any], str]] = [
     ("bad dtype", 0, {"dtype": "|O"}, "dtype: expected one of |u1, <u2, <i2, <f2, <f4"),
     ("bad shape", 0, {"shape": [3, -1, 4]}, "shape.1: expected a whole number"),
     ("flat shape", 0, {"shape": [3]}, "shape: expected 3 numbers"),
+    ("a native shape of two numbers", 0, {"shape": [3, None]}, "shape: expected 3 numbers"),
+    ("half a native size", 0, {"shape": [3, None, 7]}, "shape: expected null for height and width, both or neither"),
+    ("any number of planes", 0, {"shape": [None, None, None]}, "shape: expected null"),
     (
         "huge shape",
         0,
@@ -144,6 +153,9 @@ BREAKS: list[tuple[str, Callable[[dict[str, Any]], object], str]] = [
         (name, lambda d, number=number, change=change: d["fields"][number].update(change), f"fields.{number}.{message}")
         for name, number, change, message in FIELD_BREAKS
     ),
+    ("a native image alone", lambda d: d["fields"][0].update(shape=[3, None, None]), "differ in size"),
+    ("native planes", lambda d: native(d, 3, 5), "fields.1.shape: 5 planes, 4 classes"),
+    ("many native planes", lambda d: native(d, 2**41, 4), "fields.0.shape: 2199023255552 planes, 3 bands"),
     ("no fields", lambda d: d.update(fields=[]), "fields: expected 1 to 32 names, each once, found 0"),
     ("same field twice", lambda d: d["fields"][1].update(name="image"), "fields: expected 1 to 32 names, each once"),
     ("33 fields", lambda d: d.update(fields=[{**d["fields"][0], "name": f"a{n}"} for n in range(33)]), "found 33"),

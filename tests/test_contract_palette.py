@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
+from conftest import python
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -76,7 +74,7 @@ def test_a_table_of_all_classes_has_a_palette_that_follows_from_nothing_else() -
     assert palette.lookup.shape == (65_536, 3)
     assert big == table([None] * MOST_CLASSES)
     code = "from readers.contract.palette import palette_of; print(palette_of([None] * 300, (), 65535).rgb.sum(0))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = python("-c", code)
     assert done.stdout.strip() == str(palette.rgb[:300].sum(0))
 
 

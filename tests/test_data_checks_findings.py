@@ -10,7 +10,7 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from conftest import COLOURS, RawFolder, make_raw, run, scene, write_png
+from conftest import COLOURS, RawFolder, errors_of, good, make_raw, run, scene, write_png
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,8 +26,7 @@ pytestmark = pytest.mark.usefixtures("in_process")
 
 
 def built(raw: RawFolder, out: Path, *options: str) -> tuple[list[dict[str, Any]], str]:
-    result = run("build", "--json", "--quiet", *options, raw.path, out)
-    assert result.exit_code == 0, result.stderr
+    result = good("build", "--json", "--quiet", *options, raw.path, out)
     return json.loads(result.stdout)["findings"], result.stderr
 
 
@@ -98,8 +97,7 @@ def test_nearly_the_same_is_found_when_asked(tmp_path: Path) -> None:
     findings, _ = built(raw, tmp_path / "out", "--near-duplicates")
     assert pairs_of(findings, "near-leakage") == [["train/street_004", "val/street_000"]]
     assert pairs_of(built(raw, tmp_path / "out")[0], "near-leakage") == []
-    failed = run("build", "--quiet", "--fail-on", "near-leakage", raw.path, tmp_path / "out")
-    assert failed.exit_code == 6, "--fail-on near-leakage searches for them"
+    errors_of(6, "build", "--quiet", "--fail-on", "near-leakage", raw.path, tmp_path / "out")
 
 
 def test_one_colour_absent_classes_and_many_ignored_pixels_are_reported(tmp_path: Path) -> None:
@@ -167,10 +165,9 @@ def test_findings_fail_a_night_until_they_are_accepted(leaking: RawFolder, tmp_p
     out, config, metrics = tmp_path / "out", tmp_path / "night.toml", tmp_path / "packer.prom"
     leak = "leakage:train/street_002=val/street_001"
     options = ("--fail-on", "leakage,absent-in-split")
-    failed = run("build", "--quiet", "--metrics-file", metrics, *options, leaking.path, out)
-    assert failed.exit_code == 6
-    assert "2 findings of --fail-on leakage,absent-in-split (nothing was published)" in failed.stderr
-    assert f"  {leak}\n  absent-in-split:val/person\n" in failed.stderr
+    errors = errors_of(6, "build", "--quiet", "--metrics-file", metrics, *options, leaking.path, out)
+    assert "2 findings of --fail-on leakage,absent-in-split (nothing was published)" in errors
+    assert f"  {leak}\n  absent-in-split:val/person\n" in errors
     assert "packer_exit_code 6\n" in metrics.read_text()
     assert not (out / "manifest.json").exists()
     config.write_text(f'fail-on = "leakage,absent-in-split"\naccept = ["{leak}"]\n')

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from io import BytesIO
-from pathlib import Path
 from typing import Any
 
 import cv2
@@ -12,8 +12,6 @@ import numpy as np
 import pytest
 from conftest import COLOURS, NAMES, opencv_rgb, scene
 from handmade import chunk, encoded, exif, png
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from packer.decoding import decode
@@ -27,6 +25,7 @@ from packer.pixels.label_rules import LabelRules
 from readers.contract.classes import ClassTable, SegClass
 
 IMAGE, INDEX = scene(7, 33, 47)
+GRAYS = ClassTable((SegClass("black", None, (), ((0, 0, 0),)), SegClass("white", None, (), ((255, 255, 255),))))
 
 
 def decode_image(data: bytes, **rules: Any) -> NDArray[Any]:
@@ -49,13 +48,6 @@ def test_a_colour_png_and_its_gray_twin() -> None:
     assert np.array_equal(gray, np.stack([INDEX] * 3, -1))
 
 
-def test_a_jpeg_is_what_opencv_decodes() -> None:
-    smooth = cv2.GaussianBlur(IMAGE, (0, 0), 4)
-    data = encoded(".jpg", smooth[..., ::-1])
-    assert np.array_equal(decode_image(data), opencv_rgb(data))
-    assert np.abs(decode_image(data).astype(int) - smooth).mean() < 3
-
-
 @pytest.mark.parametrize("depth", [1, 2, 4, 8])
 @pytest.mark.parametrize("colour", [0, 3])
 def test_label_values_of_any_depth_gray_or_palette_are_the_numbers_in_the_file(depth: int, colour: int) -> None:
@@ -64,22 +56,6 @@ def test_label_values_of_any_depth_gray_or_palette_are_the_numbers_in_the_file(d
     palette = chunk(b"PLTE", bytes(range(255, 255 - 3 * min(85, 2**depth), -1)) + b"\0" * (3 * max(0, 2**depth - 85)))
     data = png(np.packbits(bits, axis=-1), depth, colour, *([palette] if colour == 3 else []))
     assert np.array_equal(decode_label(data, as_index=True), numbers)
-
-
-def test_a_palette_gives_its_colours_where_colours_are_the_classes() -> None:
-    palette = chunk(b"PLTE", COLOURS.tobytes())
-    data = png(INDEX, 8, 3, palette)
-    assert np.array_equal(decode_label(data, as_index=False), COLOURS[INDEX])
-    assert np.array_equal(LabelCodec(table()).decode(data), INDEX)
-    shuffled = png(INDEX[::-1] ^ 3, 8, 3, chunk(b"PLTE", COLOURS[::-1].tobytes()))
-    assert np.array_equal(LabelCodec(table()).decode(shuffled), INDEX[::-1])
-
-
-def test_sixteen_bit_labels_keep_all_their_bits() -> None:
-    wide = (INDEX.astype(np.uint16) * 300 + 7).astype(">u2")
-    data = png(wide.view(np.uint8), 16, 0)
-    assert np.array_equal(decode_label(data, as_index=True), wide)
-    assert np.array_equal(LabelCodec(values(7, 307, 607, 907)).decode(data), INDEX)
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
@@ -136,28 +112,6 @@ def test_what_cannot_be_packed_is_refused_with_the_reason(data: bytes, message: 
         decode_image(data)
 
 
-@pytest.mark.parametrize("suffix", [".png", ".jpg"])
-def test_a_picture_cut_short_anywhere_is_refused(suffix: str) -> None:
-    data = encoded(suffix, cv2.GaussianBlur(IMAGE, (0, 0), 3))
-    decode_image(data)
-    for length in range(0, len(data) - 1, max(1, len(data) // 400)):
-        with pytest.raises(BadPair):
-            decode_image(data[:length])
-
-
-@given(st.integers(8, 400), st.integers(1, 255))
-def test_a_flipped_bit_is_refused_or_decodes_to_the_right_size(index: int, change: int) -> None:
-    data = bytearray(encoded(".png", IMAGE[:9, :9]))
-    data[index % len(data)] ^= change
-    with pytest.raises(BadPair):
-        decode_image(bytes(data))
-
-
-def test_a_jpeg_label_is_refused() -> None:
-    with pytest.raises(BadPair, match="use PNG"):
-        decode_label(encoded(".jpg", INDEX), as_index=True)
-
-
 def test_unknown_colours_are_named_with_count_and_position() -> None:
     label = COLOURS[INDEX].copy()
     label[5, 8] = label[20, 3] = (1, 2, 3)
@@ -191,14 +145,8 @@ def test_several_values_may_belong_to_one_class() -> None:
 
 
 def test_gray_labels_of_a_colour_table_are_gray_colours() -> None:
-    grays = ClassTable((SegClass("black", None, (), ((0, 0, 0),)), SegClass("white", None, (), ((255, 255, 255),))))
     label = (INDEX % 2 * 255).astype(np.uint8)
-    assert np.array_equal(LabelCodec(grays).decode(png(label, 8, 0)), INDEX % 2)
-
-
-def test_colours_need_a_table_with_colours() -> None:
-    with pytest.raises(BadPair, match="only values"):
-        LabelCodec(values(0, 1)).decode(png(COLOURS[INDEX].reshape(33, -1), 8, 2))
+    assert np.array_equal(LabelCodec(GRAYS).decode(png(label, 8, 0)), INDEX % 2)
 
 
 def test_a_table_of_both_reads_numbers_as_values_and_colours_as_colours() -> None:
@@ -212,11 +160,6 @@ def test_a_table_of_both_reads_numbers_as_values_and_colours_as_colours() -> Non
 def test_the_decoders_are_named_with_their_versions() -> None:
     assert f"opencv {cv2.__version__}" in decoder_identity()
     assert "unknown" not in decoder_identity()
-
-
-def test_an_image_is_read_by_its_content_not_its_name(tmp_path: Path) -> None:
-    assert read_header(BytesIO(encoded(".jpg", IMAGE))).kind == "JPEG"
-    assert read_header(BytesIO(encoded(".png", IMAGE))).kind == "PNG"
 
 
 @pytest.mark.parametrize("where", ["RGB, empty", "RGB, wrong length", "palette, before PLTE", "palette, too long"])
@@ -283,16 +226,12 @@ def test_orientations_written_another_way_count_as_well() -> None:
 
 
 def test_black_and_white_of_one_bit_are_colours_for_a_colour_table() -> None:
-    grays = ClassTable((SegClass("black", None, (), ((0, 0, 0),)), SegClass("white", None, (), ((255, 255, 255),))))
     bits = np.random.default_rng(0).integers(0, 2, (4, 16), dtype=np.uint8)
-    assert np.array_equal(LabelCodec(grays).decode(png(np.packbits(bits, axis=-1), 1, 0)), bits)
+    assert np.array_equal(LabelCodec(GRAYS).decode(png(np.packbits(bits, axis=-1), 1, 0)), bits)
 
 
 def test_an_ignored_value_wins_over_a_gray_colour() -> None:
-    grays = ClassTable(
-        (SegClass("black", None, (), ((0, 0, 0),)), SegClass("white", None, (), ((255, 255, 255),))), (255,)
-    )
-    index = LabelCodec(grays).decode(png((INDEX % 2 * 255).astype(np.uint8), 8, 0))
+    index = LabelCodec(replace(GRAYS, ignored_values=(255,))).decode(png((INDEX % 2 * 255).astype(np.uint8), 8, 0))
     assert np.array_equal(index == IGNORE, INDEX % 2 == 1)
 
 

@@ -73,10 +73,11 @@ def test_every_pixel_of_every_band_of_a_tiff_is_exact(
     assert (header.dtype, len(ALL.names(header)), header.size) == (dtype, bands, (height, width))
 
 
-def test_separate_planes_of_bytes_are_an_image_too() -> None:
+def test_separate_planes_and_tiles_of_bytes_are_an_image_too() -> None:
     image, _ = scene(3, 20, 30)
-    data = blocks_tiff(image, planar=True, photometric=2)
-    assert np.array_equal(decode_image(data, RULES), image)
+    for planar, tile in ((True, None), (False, (16, 16))):
+        data = blocks_tiff(image, planar=planar, tile=tile, photometric=2)
+        assert np.array_equal(decode_image(data, RULES), image)
 
 
 @pytest.mark.parametrize("dtype", ["|i1", "<u4", "<i4", "<f8"])

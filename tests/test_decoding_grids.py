@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import run
+from conftest import errors_of, good, json_of, run
 from drills.volumes import nifti
 from hypothesis import given
 from hypothesis import strategies as st
@@ -134,12 +134,9 @@ def test_pairs_of_files_at_other_places_are_bad(tmp_path: Path, monkeypatch: pyt
         for folder, data in (("images", image), ("labels", label)):
             (raw / folder).mkdir(parents=True, exist_ok=True)
             (raw / folder / f"{name}.tif").write_bytes(data)
-    refused = run("build", "--classes", 2, raw, tmp_path / "out")
-    assert refused.exit_code == 1
-    assert (
-        "images/b.tif: has its pixel (0, 0) at (500000, 4000000), its label labels/b.tif at (500040" in refused.stderr
-    )
-    assert "images/c.tif: is in EPSG:32633, its label labels/c.tif in EPSG:4326; bring one" in refused.stderr
+    errors = errors_of(1, "build", "--classes", 2, raw, tmp_path / "out")
+    assert "images/b.tif: has its pixel (0, 0) at (500000, 4000000), its label labels/b.tif at (500040" in errors
+    assert "images/c.tif: is in EPSG:32633, its label labels/c.tif in EPSG:4326; bring one" in errors
     assert "labels/b.tif at (500040" in run("probe", raw).stdout
     for more in ((), ("--size", "native", "--encode", "image=tiles:16", "--encode", "label=tiles:16"), ("--volumes",)):
         with monkeypatch.context() as patched:
@@ -183,14 +180,13 @@ def test_a_volume_at_another_place_than_its_label_is_bad(tmp_path: Path, volumes
             (tmp_path / "raw" / folder).mkdir(parents=True, exist_ok=True)
             (tmp_path / "raw" / folder / f"{name}.nii").write_bytes(data)
     options = (*(("--volumes",) if volumes else ()), "--image-range", "0,9", "--classes", 2)
-    refused = run("build", "--from", tmp_path / "raw", *options, tmp_path / "out")
-    assert refused.exit_code == 1
+    errors = errors_of(1, "build", "--from", tmp_path / "raw", *options, tmp_path / "out")
     where = "(85, 126, -72)" if how == "flipped" else "(91, 126, -72)"
     part = "" if volumes else "[0]"
-    assert f"imagesTr/b.nii{part}: has its pixel (0, 0, 0) at (90, 126, -72)" in refused.stderr
-    assert f"labelsTr/b.nii{part} at {where}" in refused.stderr
-    assert "/a.nii" not in refused.stderr
-    assert "/c.nii" not in refused.stderr
+    assert f"imagesTr/b.nii{part}: has its pixel (0, 0, 0) at (90, 126, -72)" in errors
+    assert f"labelsTr/b.nii{part} at {where}" in errors
+    assert "/a.nii" not in errors
+    assert "/c.nii" not in errors
 
 
 def test_the_grid_of_nifti_2(tmp_path: Path) -> None:
@@ -225,21 +221,19 @@ def test_a_value_for_no_data_is_a_finding(tmp_path: Path, is_giant: bool, monkey
     pairs = ("--image", "images/{key}", "--label", "labels/{key}", "--size", "native", "--encode", "image=tiles:16")
     tiles = ("--encode", "label=tiles:16", "--encode", "h=tiles:16")
     field, raw = '{"name": "h", "kind": "values", "from": "height/{key}"', tmp_path / "raw"
-    built = run("build", "--json", *pairs, *tiles, "--classes", 2, "--field", field + "}", raw, tmp_path / "out")
-    assert built.exit_code == 0, built.stderr
+    built = good("build", "--json", *pairs, *tiles, "--classes", 2, "--field", field + "}", raw, tmp_path / "out")
     found = [each["accept"] for each in json.loads(built.stdout)["findings"] if each["kind"] == "no-data"]
     assert found == ["no-data:h=nan", "no-data:image=-9999", "no-data:label=255"]
     assert json.loads(built.stdout)["note_totals"]["files of image that name -9999 as no data"] == 2
     assert "values that files name for no data, and that are packed like others (3): h=nan, image=-9999" in built.stderr
-    probed = json.loads(run("probe", "--json", raw).stdout)["findings"]
+    probed = json_of("probe", "--json", raw)["findings"]
     assert {"no-data:image=-9999", "no-data:label=255"} <= {each["accept"] for each in probed}
-    probed = json.loads(run("probe", "--json", "--classes", 2, "--ignore", 255, raw).stdout)["findings"]
+    probed = json_of("probe", "--json", "--classes", 2, "--ignore", 255, raw)["findings"]
     assert "no-data:label=255" not in [each["accept"] for each in probed]
     handled = ("--classes", 2, "--ignore", 255, "--field", field + ', "invalid": 0}', "--fail-on", "no-data")
-    refused = run("build", *pairs, *tiles, *handled, raw, tmp_path / "out")
-    assert refused.exit_code == 6
-    assert "no-data:image=-9999" in refused.stderr
-    assert "label=255" not in refused.stderr
+    errors = errors_of(6, "build", *pairs, *tiles, *handled, raw, tmp_path / "out")
+    assert "no-data:image=-9999" in errors
+    assert "label=255" not in errors
     assert run("build", *pairs, *tiles, *handled, "--accept", "no-data", raw, tmp_path / "out").exit_code == 0
 
 
@@ -255,9 +249,7 @@ def test_a_pack_of_a_version_that_counted_no_values_for_no_data_is_repaired(
         older.setattr(RowMaker, "_noting_no_data", lambda maker, loaded, headers: loaded)
         assert run("build", "--quiet", "--classes", 2, raw, out).exit_code == 0
     next(out.glob("shards/val-*.image.npy")).unlink()
-    done = run("repair", "--quiet", out)
-    assert done.exit_code == 0, done.stderr
-    assert "generation 2," in done.stdout
+    assert "generation 2," in good("repair", "--quiet", out).stdout
     assert run("verify", out).exit_code == 0
     next(out.glob("shards/val-*.image.npy")).unlink()
     assert "generation 2," in run("repair", "--quiet", out).stdout

@@ -119,6 +119,7 @@ def test_a_jpeg_is_turned_by_exif_and_by_short_and_long_xmp() -> None:
         b"http://ns.adobe.com/xmp/extension/\0" + bytes(32) + struct.pack(">II", len(packet), start) + part
         for start, part in ((0, packet[:-9]), (len(packet) - 9, packet[-9:]))
     ]
+    assert oriented(jpeg_with(plain, APP1_XMP + XMP, b"Exif\0\0" + exif(3))) == 3
     for segments in ([EXIF], [b"Exif\0\xff" + exif(6)], [APP1_XMP + XMP], parts):
         data = jpeg_with(plain, *segments)
         assert oriented(data) == 6

@@ -239,9 +239,3 @@ def test_a_label_in_which_white_is_zero_is_refused() -> None:
     for as_index in (True, False):
         with pytest.raises(BadPair, match=r"white is zero: in labels .* save it with black as zero"):
             decode_label(tiff(INDEX, t262=(0,)), as_index)
-
-
-def test_a_predictor_without_lzw_or_deflate_is_refused() -> None:
-    """libtiff ignores it, other programs do not."""
-    with pytest.raises(BadPair, match="the predictor 2, which does not fit its numbers or its compression"):
-        decode_image(tiff(IMAGE, t317=(2,)), RULES)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import HANG, REPO
+from conftest import HANG, REPO, python
 from drills.processes import default_signals
 
 HEAD = """
@@ -182,7 +182,7 @@ def test_what_a_script_had_before_it_has_still(tmp_path: Path) -> None:
 
 
 def test_a_python_without_readers_is_named(tmp_path: Path) -> None:
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True)
+    python("-m", "venv", "--without-pip", tmp_path / "venv")
     (tmp_path / "train.py").write_text("print(1)")
     script = [str(tmp_path / "venv/bin/python"), str(tmp_path / "train.py")]
     command = [sys.executable, "-m", "packer", "diagnose", "--", *script]

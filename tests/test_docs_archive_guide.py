@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from conftest import REPO, run
+from conftest import REPO, good
 from stored_scenes import KINDS, png, rec_picture, scenes_of
 
 SECTIONS = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -32,5 +32,4 @@ def test_the_commands_of_the_guide_run(tmp_path: Path, monkeypatch: pytest.Monke
     commands = [line for code in SECTIONS.findall(text) for line in code.splitlines()]
     assert commands
     for command in commands:
-        result = run(*shlex.split(command)[1:])
-        assert result.exit_code == 0, (command, result.stderr)
+        good(*shlex.split(command)[1:])

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import REPO, RawFolder, make_raw, pack
+from conftest import REPO, RawFolder, make_raw, pack, python
 from drills.published import same
 from stub_airflow import run_pipeline
 
@@ -165,6 +165,5 @@ def test_the_loop_over_missing_parts_and_the_functions(root: Path, whole: Path) 
     for name in ("plan", "out"):
         shutil.rmtree(root / name)
     code = code.replace("(512, 512)", "(16, 16), shard_size=1500")
-    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    python("-c", code, cwd=root)
     assert same(root / "out", whole)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from conftest import REPO, pack, run, run_script
+from conftest import REPO, json_of, pack, python, run_script
 from program import command
 
 from readers import open_dataset
@@ -21,7 +19,7 @@ COUNTS = (REPO / "data_samples" / "COUNTS.md").read_text()
 
 def test_the_samples_hold_what_their_page_states(tmp_path: Path) -> None:
     out = pack(RAW, tmp_path / "out", "--labels", "index")
-    facts = json.loads(run("info", "--json", out).stdout)
+    facts = json_of("info", "--json", out)
     rows = re.findall(r"^\| ([a-z_]+) \| ([\d,]+) \| ([\d,]+) \|", COUNTS, re.MULTILINE)
     per_class = {name: int(train.replace(",", "")) + int(val.replace(",", "")) for name, train, val in rows}
     names = [entry["name"] for entry in facts["fields"][1]["classes"]["classes"]]
@@ -44,7 +42,7 @@ def test_the_demo_packs_verifies_reads_and_compares(tmp_path: Path) -> None:
     snippet = "\n".join(line.strip() for line in done.stdout.splitlines()[-3:])
     assert "open_dataset" in snippet
     program = f"{snippet}\nprint(sum(len(images) for images, labels in loader))"
-    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    printed = python("-c", program)
     assert printed.stdout.strip() == "18"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 import subprocess
@@ -13,7 +12,7 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from conftest import REPO, pack, run, scene, write_png
+from conftest import REPO, errors_of, good, json_of, pack, run, scene, write_png
 from drills.band_files import blocks_tiff
 from handmade import png
 from numpy.typing import NDArray
@@ -75,7 +74,7 @@ def test_a_band_of_another_name_is_bad_before_the_build_and_in_it(tmp_path: Path
             (tmp_path / "in" / name).mkdir(parents=True, exist_ok=True)
             write_png(tmp_path / "in" / name / f"{number}.png", np.zeros(shape, np.uint8))
     options = "--classes", 1, "--bands", "1", "--size", "8x9", "--on-bad", "skip"
-    plan = json.loads(run("build", "--dry-run", "--json", *options, tmp_path / "in", tmp_path / "out").stdout)
+    plan = json_of("build", "--dry-run", "--json", *options, tmp_path / "in", tmp_path / "out")
     assert (plan["rows"], len(plan["rejects"])) == (2, 1)
     built = run("build", *options, tmp_path / "in", tmp_path / "out")
     assert "images/0.png: has the bands gray, and other files have red\n" in built.stderr
@@ -116,9 +115,8 @@ def test_gray_is_one_plane_and_a_range_makes_numbers_from_0_to_1(raw: tuple[Path
     assert np.array_equal(gray[0][0][0], fields["a0"]["depth"])
     ranged = pack(folder, tmp_path / "ranged", *options, "--image-range", "0,9000", "--image-dtype", "float32")
     assert np.allclose(open_dataset(ranged)[0][0][0], fields["a0"]["depth"] / np.float32(9000))
-    refused = run("build", *options, "--image-dtype", "float32", folder, tmp_path / "refused")
-    assert refused.exit_code == 2
-    assert "hold uint16; leave it out, or give --image-range" in refused.stderr
+    errors = errors_of(2, "build", *options, "--image-dtype", "float32", folder, tmp_path / "refused")
+    assert "hold uint16; leave it out, or give --image-range" in errors
 
 
 def test_a_picture_of_other_bands_is_bad_by_name(raw: tuple[Path, Fields], tmp_path: Path) -> None:
@@ -148,7 +146,7 @@ def test_further_fields_are_exact(raw: tuple[Path, Fields], tmp_path: Path, stor
         assert np.array_equal(instance, expected["inst"])
         assert np.array_equal(parts, np.stack([expected[f"parts/{part}"] > 0 for part in PARTS]))
     assert run("verify", "--deep", out).exit_code == 0
-    again = json.loads(run("build", "--json", *options, "--format", storage, folder, out).stdout)
+    again = json_of("build", "--json", *options, "--format", storage, folder, out)
     assert again["reused_rows"] == len(KEYS)
 
 
@@ -173,10 +171,9 @@ def test_a_row_may_lack_a_further_field(raw: tuple[Path, Fields], tmp_path: Path
     (folder / "depth" / "a2.png").unlink()
     options = ("--classes", "4", "--field", "depth=values:depth/{key}.png")
     (folder / "depth" / "b2.png").write_bytes((folder / "depth" / "a1.png").read_bytes())
-    refused = run("build", *options, folder, tmp_path / "out")
-    assert refused.exit_code == 1
-    assert "images/a2.png: has no depth" in refused.stderr
-    assert "--missing keep packs rows that lack a field" in refused.stderr
+    errors = errors_of(1, "build", *options, folder, tmp_path / "out")
+    assert "images/a2.png: has no depth" in errors
+    assert "--missing keep packs rows that lack a field" in errors
     plan = run("build", "--dry-run", "--missing", "skip", *options, folder, tmp_path / "out").stdout
     assert "1 file of depth without an image: depth/b2.png" in plan
     assert len(open_dataset(pack(folder, tmp_path / "skipped", *options, "--missing", "skip"))) == len(KEYS) - 1
@@ -185,7 +182,7 @@ def test_a_row_may_lack_a_further_field(raw: tuple[Path, Fields], tmp_path: Path
     assert not depths["a2"].any()
     assert all(np.array_equal(depths[key], fields[key]["depth"]) for key in KEYS if key != "a2")
     write_png(folder / "depth" / "a2.png", fields["a2"]["depth"])
-    summary = json.loads(run("build", "--json", *options, "--missing", "keep", folder, tmp_path / "kept").stdout)
+    summary = json_of("build", "--json", *options, "--missing", "keep", folder, tmp_path / "kept")
     assert Manifest.load(tmp_path / "kept").table == Manifest.load(pack(folder, tmp_path / "fresh", *options)).table
     assert summary["rows"] == len(KEYS)
 
@@ -201,11 +198,10 @@ def test_rows_that_lack_a_field_are_measured(raw: tuple[Path, Fields], tmp_path:
 def test_a_field_without_any_file_is_named_with_its_template(raw: tuple[Path, Fields], tmp_path: Path) -> None:
     options = ("--classes", "4", "--field", "depth=values:dpeth/{key}.png")
     for missing in ("error", "skip"):
-        refused = run("build", *options, "--missing", missing, raw[0], tmp_path / "out")
-        assert refused.exit_code == 1
-        assert "no file fits dpeth/{key}.png of the field depth" in refused.stderr
-        assert "1 problem in the layout images/ + masks/; no image and label have all further fields" in refused.stderr
-        assert "describe how their names differ" not in refused.stderr
+        errors = errors_of(1, "build", *options, "--missing", missing, raw[0], tmp_path / "out")
+        assert "no file fits dpeth/{key}.png of the field depth" in errors
+        assert "1 problem in the layout images/ + masks/; no image and label have all further fields" in errors
+        assert "describe how their names differ" not in errors
     noted = run("build", *options, "--missing", "keep", raw[0], tmp_path / "out")
     assert "no file fits dpeth/{key}.png of the field depth" in noted.stdout + noted.stderr
 
@@ -226,19 +222,14 @@ def test_a_file_is_an_image_only_if_that_gives_it_the_key_of_its_field(
 
 def test_named_image_and_label_are_the_options_of_the_build(raw: tuple[Path, Fields], tmp_path: Path) -> None:
     folder, _ = raw
-    templates = {"image": "tiles/{key}.tif", "label": "masks/{key}.png"}
-    general = build_pack(folder, tmp_path / "a", classes=4, labels="index", bands=[3, 1], **templates)  # type: ignore[arg-type]
+    templates: dict[str, Any] = {"image": "tiles/{key}.tif", "label": "masks/{key}.png"}
+    options: dict[str, Any] = {"classes": 4, "labels": "index", "bands": [3, 1]}
+    general = build_pack(folder, tmp_path / "a", **options, **templates)
     image = PictureField(files=templates["image"], bands=(3, 1))
     label = ClassesField(files=templates["label"], classes="4", form="index")
     named = build_pack(folder, tmp_path / "b", fields=[image, label])
-    mixed = build_pack(
-        folder,
-        tmp_path / "c",
-        classes=4,
-        labels="index",
-        bands=[3, 1],
-        fields=[PictureField(files=templates["image"]), ClassesField(files=templates["label"])],
-    )
+    fields = [PictureField(files=templates["image"]), ClassesField(files=templates["label"])]
+    mixed = build_pack(folder, tmp_path / "c", **options, fields=fields)
     assert general.manifest.table == named.manifest.table == mixed.manifest.table
     for option, other in (("bands", "all"), ("classes", 3)):
         with pytest.raises(UsageError, match=r"has another \w+ than --\w+ (all|3); give one of them"):
@@ -304,9 +295,7 @@ def test_two_files_of_a_key_or_of_an_unknown_class_are_problems(raw: tuple[Path,
     ],
 )
 def test_a_field_that_is_not_valid_is_refused(raw: tuple[Path, Fields], tmp_path: Path, text: str, words: str) -> None:
-    refused = run("build", "--classes", "4", "--field", text, raw[0], tmp_path / "out")
-    assert refused.exit_code == 2
-    assert words in refused.stderr
+    assert words in errors_of(2, "build", "--classes", "4", "--field", text, raw[0], tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -322,8 +311,7 @@ def test_the_page_about_fields_runs(raw: tuple[Path, Fields], tmp_path: Path, mo
     commands = "".join(code for kind, code in blocks if kind == "bash")
     Path("packer.toml").write_text("".join(code for kind, code in blocks if kind == "toml"))
     for command in [*commands.splitlines(), "packer build --config packer.toml raw/ packed_parts"]:
-        result = run(*shlex.split(command, comments=True)[1:])
-        assert result.exit_code == 0, (command, result.stderr)
+        good(*shlex.split(command, comments=True)[1:])
     code = "\n".join(code for kind, code in blocks if kind == "python")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

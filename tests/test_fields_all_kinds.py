@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from any_pack import FIELDS, MANY, NAMES, THINGS, Row, encoded, tiled, volumes, write_any_pack
-from conftest import run
+from conftest import json_of, run
 
 from packer import verify_pack
 from readers import open_dataset
@@ -37,7 +36,7 @@ def values_of(rows: Rows, split: str, name: str) -> list[Any]:
 
 def stats_of(out: Path) -> dict[tuple[str, str], dict[str, Any]]:
     """Return what is printed of each field of each split."""
-    splits = json.loads(run("stats", "--json", out).stdout)
+    splits = json_of("stats", "--json", out)
     return {(split["split"], field["name"]): field for split in splits for field in split["fields"]}
 
 
@@ -113,7 +112,7 @@ def test_stats_count_what_says_nothing_and_the_classes(made: tuple[Path, Rows]) 
 
 def test_the_answer_about_a_split_is_that_of_its_label_and_its_image(made: tuple[Path, Rows]) -> None:
     out, _ = made
-    for split in json.loads(run("stats", "--json", out).stdout):
+    for split in json_of("stats", "--json", out):
         fields = {field["name"]: field for field in split["fields"]}
         assert (split["mean"], split["std"]) == (fields["image"]["mean"], fields["image"]["std"])
         assert split["classes"] == fields["label"]["classes"]
@@ -153,6 +152,6 @@ def test_info_names_the_fields_parts_and_classes(tmp_path: Path) -> None:
         "recipe\n  made            up\n",
     ):
         assert line in printed
-    assert json.loads(run("info", "--json", tmp_path / "out").stdout)["fields"][12]["kind"] == "multilabel"
+    assert json_of("info", "--json", tmp_path / "out")["fields"][12]["kind"] == "multilabel"
     write_any_pack(tmp_path / "varied", "npy", varied=True)
     assert "  scan      picture     bands   <u2  (4, H, W)  red" in run("info", tmp_path / "varied").stdout

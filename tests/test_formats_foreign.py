@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import duckdb
-import h5py
 import lmdb
 import numpy as np
 import polars as pl
@@ -49,42 +47,6 @@ def check(rows: Iterator[tuple[str, NDArray[Any], NDArray[Any]]], raw: RawFolder
     assert sorted(keys) == sorted(key for split, key in raw.images if split == "train")
 
 
-def test_numpy_opens_npy(pack_of: Any, raw_folder: RawFolder) -> None:
-    def rows() -> Iterator[tuple[str, NDArray[Any], NDArray[Any]]]:
-        for path in pack_of("npy"):
-            if path.name.endswith(".image.npy"):
-                columns = [
-                    path.with_name(path.name.replace(".image.", f".{name}.")) for name in ("key", "image", "label")
-                ]
-                keys, images, labels = (np.load(column, mmap_mode="r") for column in columns)
-                yield from zip([key.decode() for key in keys], images, labels, strict=True)
-
-    check(rows(), raw_folder)
-
-
-def test_h5py_opens_hdf5(pack_of: Any, raw_folder: RawFolder) -> None:
-    def rows() -> Iterator[tuple[str, NDArray[Any], NDArray[Any]]]:
-        for path in pack_of("hdf5"):
-            with h5py.File(path, "r") as file:
-                assert sorted(file) == ["image", "key", "label"]
-                assert all(file[name].chunks is None for name in file)
-                yield from zip([key.decode() for key in file["key"]], file["image"][:], file["label"][:], strict=True)
-
-    check(rows(), raw_folder)
-
-
-def test_pyarrow_opens_arrow(pack_of: Any, raw_folder: RawFolder) -> None:
-    def rows() -> Iterator[tuple[str, NDArray[Any], NDArray[Any]]]:
-        for path in pack_of("arrow"):
-            with pa.memory_map(str(path)) as source:
-                table = pa.ipc.open_file(source).read_all()
-            assert isinstance(table.schema.field("image").type, pa.FixedShapeTensorType)
-            images, labels = (table[name].combine_chunks().to_numpy_ndarray() for name in ("image", "label"))
-            yield from zip(table["key"].to_pylist(), images, labels, strict=True)
-
-    check(rows(), raw_folder)
-
-
 def test_polars_and_duckdb_open_arrow(pack_of: Any, raw_folder: RawFolder) -> None:
     paths = pack_of("arrow")
     keys = sorted(key for split, key in raw_folder.images if split == "train")
@@ -92,26 +54,6 @@ def test_polars_and_duckdb_open_arrow(pack_of: Any, raw_folder: RawFolder) -> No
     assert sorted(frame["key"].to_list()) == keys
     table = pa.concat_tables([pa.ipc.open_file(path).read_all().select(["key"]) for path in paths])
     assert [row[0] for row in duckdb.from_arrow(table).order("key").fetchall()] == keys
-
-
-def test_lmdb_opens_lmdb(pack_of: Any, raw_folder: RawFolder) -> None:
-    def rows() -> Iterator[tuple[str, NDArray[Any], NDArray[Any]]]:
-        for path in pack_of("lmdb"):
-            with (
-                lmdb.open(str(path), subdir=False, readonly=True, lock=False) as environment,
-                environment.begin() as txn,
-            ):
-                layout = json.loads(txn.get(b"layout", b""))
-                for number in range(environment.stat()["entries"] - 1):
-                    value = txn.get(b"%08d" % number, b"")
-                    key, image, label = (
-                        np.frombuffer(value, part["dtype"], int(np.prod(part["shape"], initial=1)), part["offset"])
-                        for part in (layout["key"], layout["image"], layout["label"])
-                    )
-                    shapes = layout["image"]["shape"], layout["label"]["shape"]
-                    yield key[0].decode(), image.reshape(shapes[0]), label.reshape(shapes[1])
-
-    check(rows(), raw_folder)
 
 
 def made_up(rows: int, pixels: int, key_bytes: int) -> dict[str, NDArray[Any]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 import pytest
-from conftest import REPO, RawFolder, pack
+from conftest import REPO, RawFolder, pack, python
 
 from packer.cli import main
 from packer.cli.version import KERNELS
@@ -26,7 +26,7 @@ GUIDE = "\n".join(path.read_text() for path in [REPO / "README.md", *sorted((REP
 
 def loaded_by(statement: str) -> set[str]:
     code = f"{statement}\nimport sys\nprint(' '.join(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = python("-c", code)
     return set(done.stdout.split())
 
 
@@ -61,7 +61,7 @@ for arguments in sys.argv[1:]:
 
 def test_help_and_version_import_no_library() -> None:
     commands = ["--version", "--help", *(f"{name} --help" for name in main.commands)]
-    done = subprocess.run([sys.executable, "-c", EACH_ALONE, *commands], capture_output=True, text=True, check=True)
+    done = python("-c", EACH_ALONE, *commands)
     ends = [line.split(" | ") for line in done.stderr.splitlines()]
     assert [command for command, _ in ends] == [f"0 {command}" for command in commands]
     for command, modules in ends:
@@ -317,9 +317,7 @@ def test_commands_that_open_no_picture_need_no_opencv(raw_folder: RawFolder, tmp
         "    done = CliRunner().invoke(main, command)\n"
         "    print(json.dumps([command[0], done.exit_code, done.stderr, repr(done.exception)]))\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program, json.dumps(commands)], check=True, capture_output=True, text=True
-    )
+    done = python("-c", program, json.dumps(commands))
     for line in done.stdout.splitlines():
         _, code, stderr, exception = json.loads(line)
         assert "cv2" not in stderr + exception, line

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import RawFolder, make_raw, run
+from conftest import RawFolder, make_raw, python, run
 
 import packer
 from packer import (
@@ -115,15 +115,12 @@ for name in sys.argv[1:]:
 
 
 def test_no_public_function_needs_click() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", EACH_ALONE, *SIGNATURES, *sorted(ERRORS)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    python("-c", EACH_ALONE, *SIGNATURES, *sorted(ERRORS))
 
 
 def test_importing_packer_is_light() -> None:
     code = "import sys, packer; assert not {'cv2', 'click', 'torch', 'h5py', 'pyarrow', 'tqdm'} & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    python("-c", code)
 
 
 def test_python_and_the_command_build_the_same_pack(tmp_path: Path, raw_folder: RawFolder) -> None:

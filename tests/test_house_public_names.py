@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import inspect
-import subprocess
-import sys
 import textwrap
 
 import pytest
+from conftest import python
 
 import readers
 
@@ -210,5 +209,5 @@ LIGHT = (
 def test_pytorch_is_imported_with_the_first_name_that_needs_it() -> None:
     code = f"import sys, readers\nfor name in {LIGHT}: getattr(readers, name)\nprint('torch' in sys.modules)"
     code += "\nreaders.SegDataset\nprint('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = python("-c", code)
     assert done.stdout.split() == ["False", "True"]

@@ -14,7 +14,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from conftest import HANG, REPO, examples
+from conftest import HANG, REPO, examples, python
 from drills.kernel_cases import CASES
 from drills.kernels import compile_kernels, environment
 from hypothesis import given
@@ -83,13 +83,7 @@ def test_compilers_do_not_warn(compiler: str) -> None:
 
 @pytest.mark.parametrize(("chosen", "shown"), [("0", "none"), ("plain", "plain C")])
 def test_the_environment_turns_kernels_off(chosen: str, shown: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "packer", "--version"],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, VARIABLE: chosen},
-    )
+    done = python("-m", "packer", "--version", env={**os.environ, VARIABLE: chosen})
     assert f"kernels: {shown}" in done.stdout
 
 
@@ -113,31 +107,6 @@ def test_planes_are_equal_with_and_without_the_kernel(data: st.DataObject) -> No
     with mock.patch.object(onehot, "KERNEL", None):
         assert np.array_equal(ours, expand(index, classes))
     assert ours.base is None or (ours.base[..., width:] == 77).all()
-
-
-@needs_kernels
-@pytest.mark.parametrize(
-    ("index", "out", "words"),
-    [
-        (np.zeros(4, np.uint8), np.zeros((2, 2, 2), np.uint8), "index: expected 2 axes"),
-        (np.zeros((2, 2), np.int64), np.zeros((2, 2, 2), np.uint8), "index: expected 2 axes"),
-        (np.zeros((2, 4), np.uint8)[:, ::2], np.zeros((2, 2, 2), np.uint8), "without gaps"),
-        (np.zeros((2, 2), np.uint8)[::-1], np.zeros((2, 2, 2), np.uint8), "without gaps"),
-        (np.zeros((2, 2), np.uint8), np.zeros((2, 2, 3), np.uint8), "not as large"),
-        (np.zeros((2, 2), np.uint8), np.zeros((2, 2, 2), np.float32), "out: expected 3 axes"),
-    ],
-)
-def test_bad_buffers_are_refused(index: NDArray[np.uint8], out: NDArray[np.uint8], words: str) -> None:
-    assert onehot_kernel is not None
-    with pytest.raises(ValueError, match=words):
-        onehot_kernel.expand(index, out)
-
-
-@needs_kernels
-def test_read_only_planes_are_refused() -> None:
-    assert onehot_kernel is not None
-    with pytest.raises((ValueError, BufferError)):
-        onehot_kernel.expand(np.zeros((2, 2), np.uint8), memoryview(bytes(8)).cast("B", (2, 2, 2)))
 
 
 def test_numbers_in_another_byte_order_are_converted() -> None:
@@ -274,31 +243,37 @@ def test_pixels_are_split_into_the_same_planes_with_and_without_the_kernel(data:
 
 
 PIXELS, PLANES = np.zeros((4, 5, 3), np.uint8), np.zeros((3, 4, 5), np.uint8)
+LABEL, ONEHOT = np.zeros((2, 2), np.uint8), np.zeros((2, 2, 2), np.uint8)
+REFUSED: list[tuple[Any, str, tuple[Any, ...], str]] = [
+    (onehot_kernel, "expand", (np.zeros(4, np.uint8), ONEHOT), "index: expected 2 axes"),
+    (onehot_kernel, "expand", (LABEL.astype(np.int64), ONEHOT), "index: expected 2 axes"),
+    (onehot_kernel, "expand", (np.zeros((2, 4), np.uint8)[:, ::2], ONEHOT), "without gaps"),
+    (onehot_kernel, "expand", (LABEL[::-1], ONEHOT), "without gaps"),
+    (onehot_kernel, "expand", (LABEL, np.zeros((2, 2, 3), np.uint8)), "not as large"),
+    (onehot_kernel, "expand", (LABEL, ONEHOT.astype(np.float32)), "out: expected 3 axes"),
+    (onehot_kernel, "expand", (LABEL, memoryview(bytes(8)).cast("B", (2, 2, 2))), "read-only|not writable"),
+    (planes_kernel, "split", (PIXELS[0], PLANES), "pixels: expected 3 axes"),
+    (planes_kernel, "split", (PIXELS.astype(np.uint16), PLANES), "pixels: expected 3 axes"),
+    (planes_kernel, "split", (PIXELS[..., ::-1], PLANES), "without gaps"),
+    (planes_kernel, "split", (PIXELS[::-1], PLANES), "without gaps"),
+    (planes_kernel, "split", (np.zeros((4, 5, 4), np.uint8), np.zeros((4, 4, 5), np.uint8)), "expected 3 planes"),
+    (planes_kernel, "split", (np.zeros((4, 5, 4), np.uint8)[..., :3], PLANES), "no gaps between them"),
+    (planes_kernel, "split", (PIXELS, PLANES[:, :3]), "as large"),
+    (planes_kernel, "split", (PIXELS, PLANES[..., :4]), "as large"),
+    (planes_kernel, "split", (PIXELS, PLANES[:2]), "expected 3 planes"),
+    (planes_kernel, "split", (PIXELS, np.zeros((4, 5, 3), np.uint8).transpose(2, 0, 1)), "without gaps"),
+    (planes_kernel, "split", (PLANES.reshape(4, 5, 3), PLANES), "shares memory"),
+    (window_kernel, "copy", (ONEHOT, np.zeros((2, 2, 3), np.uint8), False), "not as large"),
+    (window_kernel, "copy", (ONEHOT, ONEHOT.astype(np.uint16), False), "not as large"),
+]
 
 
 @needs_kernels
-@pytest.mark.parametrize(
-    ("pixels", "out", "words"),
-    [
-        (PIXELS[0], PLANES, "pixels: expected 3 axes"),
-        (PIXELS.astype(np.uint16), PLANES, "pixels: expected 3 axes"),
-        (PIXELS[..., ::-1], PLANES, "without gaps"),
-        (PIXELS[::-1], PLANES, "without gaps"),
-        (np.zeros((4, 5, 4), np.uint8), np.zeros((4, 4, 5), np.uint8), "expected 3 planes"),
-        (np.zeros((4, 5, 4), np.uint8)[..., :3], PLANES, "no gaps between them"),
-        (PIXELS, PLANES[:, :3], "as large"),
-        (PIXELS, PLANES[..., :4], "as large"),
-        (PIXELS, PLANES[:2], "expected 3 planes"),
-        (PIXELS, np.zeros((4, 5, 3), np.uint8).transpose(2, 0, 1), "without gaps"),
-        (PLANES.reshape(4, 5, 3), PLANES, "shares memory"),
-    ],
-)
-def test_pixels_that_do_not_fit_the_planes_are_refused(
-    pixels: NDArray[np.uint8], out: NDArray[np.uint8], words: str
-) -> None:
-    assert planes_kernel is not None
-    with pytest.raises(ValueError, match=words):
-        planes_kernel.split(pixels, out)
+@pytest.mark.parametrize("case", range(len(REFUSED)), ids=[f"{name}: {words}" for _, name, _, words in REFUSED])
+def test_buffers_that_do_not_fit_a_kernel_are_refused(case: int) -> None:
+    loaded, name, arguments, words = REFUSED[case]
+    with pytest.raises((ValueError, BufferError), match=words):
+        getattr(loaded, name)(*arguments)
 
 
 @given(st.data())
@@ -369,15 +344,6 @@ def test_windows_outside_of_the_picture_or_the_file_are_refused(wrong: int) -> N
     assert not out.any()
 
 
-@needs_kernels
-def test_windows_of_another_size_are_refused() -> None:
-    assert window_kernel is not None
-    with pytest.raises(ValueError, match="not as large"):
-        window_kernel.copy(np.zeros((1, 2, 2), np.uint8), np.zeros((1, 2, 3), np.uint8), False)
-    with pytest.raises(ValueError, match="not as large"):
-        window_kernel.copy(np.zeros((1, 2, 2), np.uint8), np.zeros((1, 2, 2), np.uint16), False)
-
-
 @pytest.fixture(scope="module")
 def sanitized(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the kernels, compiled with the sanitizers."""
@@ -413,12 +379,5 @@ def test_the_package_works_where_nothing_is_compiled(tmp_path: Path) -> None:
         "sys.argv = ['packer', '--version']\n"
         "from packer.__main__ import main; main()"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
-    )
+    done = python("-c", code, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)})
     assert "kernels: none" in done.stdout

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import shlex
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import cv2
 import numpy as np
 import pytest
 from any_pack import FIELDS, write_any_pack
-from conftest import RawFolder, run, write_png
+from conftest import RawFolder, good, json_of, run, write_png
 
 from packer import TargetError, UsageError, build_pack
 from packer.packs.extract import extract_rows
@@ -56,11 +55,9 @@ def test_packing_what_was_extracted_gives_the_same_rows(
     out, folder, again = tmp_path / "out", tmp_path / "files", tmp_path / "again"
     run("build", "--quiet", "--labels", "index", "--size", size, packed_raw, out)
     labels = "colours" if colours else "index"
-    done = run("extract", "--all", "--quiet", "--labels", labels, out, folder)
-    assert done.exit_code == 0, done.stderr
+    done = good("extract", "--all", "--quiet", "--labels", labels, out, folder)
     words = shlex.split(done.stderr.partition("packer build ")[2])
-    built = run("build", *words[:-1], again)
-    assert built.exit_code == 0, built.stderr
+    good("build", *words[:-1], again)
     assert checksums(again) == checksums(out)
 
 
@@ -104,7 +101,7 @@ def test_every_kind_of_field_is_what_was_packed(tmp_path: Path, native: bool) ->
 def test_some_rows(packed: Path, tmp_path: Path) -> None:
     train, val = (open_dataset(packed, split) for split in ("train", "val"))
     keys = [train.key(3), train.key(0), train.key(3)]
-    done = json.loads(run("extract", "--json", "--quiet", packed, *keys, "--split", "train", tmp_path / "some").stdout)
+    done = json_of("extract", "--json", "--quiet", packed, *keys, "--split", "train", tmp_path / "some")
     assert (done["rows"], done["files"]) == (2, 4)
     assert run("extract", "--quiet", "--all", "--fields", "image", packed, tmp_path / "images").exit_code == 0
     assert not list((tmp_path / "images").rglob("labels"))

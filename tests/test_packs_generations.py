@@ -12,7 +12,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from conftest import RawFolder, examples, make_raw, run
+from conftest import RawFolder, errors_of, examples, good, json_of, make_raw, run
 from drills.histories import change
 from drills.made_stores import MemoryStore
 from hypothesis import given, settings
@@ -48,11 +48,8 @@ def three(tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
-def listed(out: Path) -> list[dict[str, Any]]:
-    done = run("log", "--json", out)
-    assert done.exit_code == 0, done.stderr
-    facts: list[dict[str, Any]] = json.loads(done.stdout)
-    return facts
+def listed(out: Path) -> Any:
+    return json.loads(good("log", "--json", out).stdout)
 
 
 def kept_whole(out: Path) -> list[int]:
@@ -61,8 +58,7 @@ def kept_whole(out: Path) -> list[int]:
     current = (out / "manifest.json").read_bytes()
     for path in sorted((out / "generations").glob("*.json")):
         (out / "manifest.json").write_bytes(path.read_bytes())
-        done = run("verify", "--quiet", out)
-        assert done.exit_code == 0, done.stdout
+        good("verify", "--quiet", out)
         numbers.append(int(path.stem))
     (out / "manifest.json").write_bytes(current)
     return numbers
@@ -80,9 +76,7 @@ def test_log_lists_generations_with_the_changed_options(three: Path) -> None:
 
 
 def test_rollback_is_one_rename_and_builds_continue_from_there(three: Path, tmp_path: Path) -> None:
-    done = run("rollback", three, 1)
-    assert done.exit_code == 0, done.stderr
-    assert "generation 1 (16 rows) is current; it was 3" in done.stdout
+    assert "generation 1 (16 rows) is current; it was 3" in good("rollback", three, 1).stdout
     assert Manifest.load(three).generation == 1
     assert run("verify", three).exit_code == 0
     assert [entry["current"] for entry in listed(three)] == [False, False, True]
@@ -96,9 +90,7 @@ def test_rollback_to_missing_shards_is_refused_with_their_names(three: Path) -> 
     first = Manifest.load(three, 1)
     for path in three.glob("shards/*.image.npy"):
         path.unlink()
-    refused = run("rollback", three, 1)
-    assert refused.exit_code == 4
-    assert f"{first.shards} of its shards are missing or cut" in refused.stderr
+    assert f"{first.shards} of its shards are missing or cut" in errors_of(4, "rollback", three, 1)
     assert Manifest.load(three).generation == 3
 
 
@@ -140,31 +132,30 @@ def test_a_store_that_does_not_answer_any_more_hides_no_error(error: BaseExcepti
 
 def test_gc_keeps_the_last_generations_and_the_current_one(three: Path) -> None:
     before = sum(path.stat().st_size for path in three.rglob("*") if path.is_file())
-    facts = json.loads(run("gc", "--keep", 1, "--grace", "0s", "--dry-run", "--json", three).stdout)
+    facts = json_of("gc", "--keep", 1, "--grace", "0s", "--dry-run", "--json", three)
     assert (facts["kept"], facts["generations"]) == ([3], 2)
     assert kept_whole(three) == [1, 2, 3], "a dry run deletes nothing"
     run("rollback", three, 1)
-    done = run("gc", "--keep", 1, "--grace", 0, three)
-    assert done.exit_code == 0, done.stderr
+    good("gc", "--keep", 1, "--grace", 0, three)
     assert kept_whole(three) == [1, 3]
     run("rollback", three, 3)
-    facts = json.loads(run("gc", "--keep", 1, "--grace", "0s", "--json", three).stdout)
+    facts = json_of("gc", "--keep", 1, "--grace", "0s", "--json", three)
     assert kept_whole(three) == [3]
     after = sum(path.stat().st_size for path in three.rglob("*") if path.is_file())
     assert facts["bytes"] > 0
     assert after < before / 2
-    assert json.loads(run("gc", "--keep", 1, "--grace", "0s", "--json", three).stdout)["files"] == []
+    assert json_of("gc", "--keep", 1, "--grace", "0s", "--json", three)["files"] == []
 
 
 def test_a_generation_that_was_current_a_moment_ago_is_kept(three: Path) -> None:
-    assert json.loads(run("gc", "--keep", 1, "--json", three).stdout)["files"] == []
+    assert json_of("gc", "--keep", 1, "--json", three)["files"] == []
     long_ago = time.time() - 7200
     for path in three.rglob("*"):
         os.utime(path, (long_ago, long_ago))
     (three / HISTORY).unlink()  # as an older packer leaves it
     now = time.time() - 60
     os.utime(three / "generations/000003.json", (now, now))
-    facts = json.loads(run("gc", "--keep", 1, "--grace", "1h", "--json", three).stdout)
+    facts = json_of("gc", "--keep", 1, "--grace", "1h", "--json", three)
     assert facts["kept"] == [2, 3], "2 was current until a minute ago"
 
 
@@ -172,10 +163,10 @@ def test_the_grace_counts_from_when_a_generation_stopped_being_current(three: Pa
     for path in three.rglob("*"):
         os.utime(path, (LONG_AGO, LONG_AGO))
     (three / HISTORY).write_text(History(3, {1: LONG_AGO, 2: LONG_AGO}).to_text())
-    assert json.loads(run("gc", "--keep", 1, "--grace", "1h", "--dry-run", "--json", three).stdout)["kept"] == [3]
+    assert json_of("gc", "--keep", 1, "--grace", "1h", "--dry-run", "--json", three)["kept"] == [3]
     for number in (1, 3):
         assert run("rollback", three, number).exit_code == 0
-    facts = json.loads(run("gc", "--keep", 1, "--grace", "1h", "--json", three).stdout)
+    facts = json_of("gc", "--keep", 1, "--grace", "1h", "--json", three)
     assert facts["kept"] == [1, 3], "1 was current a moment ago"
     assert kept_whole(three) == [1, 3]
     assert set(read_history(three).ended) == {1, 2}
@@ -186,7 +177,7 @@ def test_with_a_damaged_history_the_grace_counts_from_its_last_write(three: Path
     for path in three.rglob("*"):
         os.utime(path, (LONG_AGO, LONG_AGO))
     (three / HISTORY).write_text(damage)
-    facts = json.loads(run("gc", "--keep", 1, "--grace", "1h", "--dry-run", "--json", three).stdout)
+    facts = json_of("gc", "--keep", 1, "--grace", "1h", "--dry-run", "--json", three)
     assert facts["kept"] == [1, 2, 3]
     assert run("rollback", three, 1).exit_code == 0
     assert set(read_history(three).ended) == {2, 3}
@@ -194,16 +185,12 @@ def test_with_a_damaged_history_the_grace_counts_from_its_last_write(three: Path
 
 def test_a_pin_keeps_a_rollback_until_it_is_removed(three: Path, tmp_path: Path) -> None:
     raw = tmp_path / "raw"
-    done = run("rollback", "--pin", three, 1)
-    assert done.exit_code == 0, done.stderr
-    assert f"pinned: builds publish nothing until packer unpin {three}" in done.stdout
+    assert f"pinned: builds publish nothing until packer unpin {three}" in good("rollback", "--pin", three, 1).stdout
     assert run("log", three).stdout.splitlines()[-1].endswith("- pinned")
     assert [entry["pinned"] for entry in listed(three)] == [False, False, True]
     before = (three / "manifest.json").read_bytes()
     for options in ((), ("--labels", "index")):
-        refused = run("build", "--quiet", *options, raw, three)
-        assert refused.exit_code == 5
-        assert f"packer unpin {three}" in refused.stderr
+        assert f"packer unpin {three}" in errors_of(5, "build", "--quiet", *options, raw, three)
     assert f"a build publishes nothing before packer unpin {three}" in run("build", "--dry-run", raw, three).stdout
     with pytest.raises(PinnedError):
         build_pack(raw, three)
@@ -219,8 +206,7 @@ def test_repair_of_a_pinned_pack_publishes_no_other_generation(three: Path, tmp_
     assert run("rollback", "--pin", three, 1).exit_code == 0
     for stem in three.glob("shards/*.image.npy"):
         stem.write_bytes(b"")
-    done = run("repair", "--quiet", three, tmp_path / "raw")
-    assert done.exit_code == 5, "RAW has other pictures now"
+    errors_of(5, "repair", "--quiet", three, tmp_path / "raw")  # RAW has other pictures now
     assert Manifest.load(three).generation == 1
 
 
@@ -235,9 +221,7 @@ def test_rollback_replaces_a_damaged_manifest(three: Path, damage: bytes | None)
     assert shown.exit_code != 0
     assert "the kept generations are 3, 2, 1" in run("rollback", three, 9).stderr
     assert run("gc", three).exit_code != 0
-    done = run("rollback", three, 2)
-    assert done.exit_code == 0, done.stderr
-    assert "generation 2 (16 rows) is current; the manifest was damaged" in done.stdout
+    assert "generation 2 (16 rows) is current; the manifest was damaged" in good("rollback", three, 2).stdout
     assert run("verify", three).exit_code == 0
 
 
@@ -251,9 +235,7 @@ def test_repair_restores_a_damaged_manifest_from_its_copy(
     (three / "manifest.json").unlink()
     if damage is not None:
         (three / "manifest.json").write_bytes(damage)
-    done = run("repair", "--quiet", three, tmp_path / "raw")
-    assert done.exit_code == 0, done.stderr
-    assert "restored manifest.json from its copy" in done.stdout
+    assert "restored manifest.json from its copy" in good("repair", "--quiet", three, tmp_path / "raw").stdout
     assert before == {path: path.read_bytes() for path in before}
     assert run("verify", three).exit_code == 0
 
@@ -279,9 +261,7 @@ def test_repair_restores_no_copy_that_is_not_proven(three: Path) -> None:
 
 def test_gc_refuses_to_run_if_a_kept_manifest_is_damaged(three: Path) -> None:
     (three / "generations/000002.json").write_text("{")
-    refused = run("gc", "--keep", 2, "--grace", "0s", three)
-    assert refused.exit_code == 4
-    assert "the shards that it uses are unknown" in refused.stderr
+    assert "the shards that it uses are unknown" in errors_of(4, "gc", "--keep", 2, "--grace", "0s", three)
     assert list(three.glob("generations/000001.json"))
 
 

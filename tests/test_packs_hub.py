@@ -11,9 +11,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from conftest import run
+from conftest import good, run
 from drills.hub_server import TOKEN, HubServer, Repo
 from faulty_proxy import BUSY, CUT, ERROR, LOST, Proxy, Request, times
+from test_packs_push import files
 
 import packer.packs.hub_commits
 from packer import pull_pack, push_pack
@@ -31,7 +32,6 @@ from readers.stores.store import Listed
 
 pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")  # huggingface_hub to its client
 URL = "hf://datasets/me/pack"
-NOT_COPIED = (".lock", "packer.toml", "history.json", "stamps/", "remarks/")
 
 
 @pytest.fixture(scope="module")
@@ -67,12 +67,6 @@ def proxy(servers: tuple[HubServer, Proxy]) -> Proxy:
 def commits(hub: HubServer) -> list[dict[str, bytes]]:
     """Return the files of each commit after the first one."""
     return [commit.files for commit in hub.repos["me/pack"].branches["main"][1:]]
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    """Return what is copied of a pack."""
-    found = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    return {name: data for name, data in found.items() if not name.startswith(NOT_COPIED)}
 
 
 def test_a_pack_goes_to_the_hub_and_back(
@@ -190,8 +184,7 @@ def test_a_push_that_fails_leaves_the_old_generation_or_the_new_one(
     assert done.exit_code == 75, done.stderr
     assert TOKEN not in done.stderr
     assert current_manifest(open_store(URL)) == Manifest.load(first)
-    done = run("push", "--quiet", second, URL)
-    assert done.exit_code == 0
+    good("push", "--quiet", second, URL)
     assert current_manifest(open_store(URL)) == Manifest.load(second)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import zlib
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from blake3 import blake3
-from conftest import RawFolder, run
+from conftest import RawFolder, json_of, run
 
 from packer import build_pack
 from packer.packs import list_keys
@@ -49,7 +48,7 @@ def test_every_fact_is_that_of_the_files(packed_index: Path, raw_folder: RawFold
 
 def test_json_and_text(packed_index: Path) -> None:
     key = open_dataset(packed_index, "val").key(0)
-    (row,) = json.loads(run("inspect", "--json", "--split", "val", packed_index, key).stdout)
+    (row,) = json_of("inspect", "--json", "--split", "val", packed_index, key)
     assert [field["name"] for field in row["fields"]] == ["image", "label"]
     text = run("inspect", "--split", "val", packed_index, key).stdout
     for words in (f"val/{key}", row["shard"], row["fields"][0]["sources"][0], "as in its receipt", "not scaled"):

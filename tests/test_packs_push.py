@@ -10,7 +10,7 @@ import pytest
 from conftest import RawFolder, pack, run
 from drills.made_stores import IGNORED, MemoryStore
 from faulty_proxy import BUSY, LOST, Request
-from store_servers import credentials, new_url, proxy
+from store_servers import proxy, use_server
 
 import packer.packs.push
 from packer.errors import BusyError, PinnedError, TargetError, UsageError
@@ -93,9 +93,8 @@ def test_a_push_that_died_is_repeated(two_nights: tuple[Path, Path], store: Dyin
 
 def test_a_bucket_with_faults(two_nights: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = two_nights
-    faulty, url = proxy("ministack"), new_url()
-    for name, value in credentials(faulty.url).items():
-        monkeypatch.setenv(name, value)
+    faulty = proxy("ministack")
+    url = use_server(faulty.url, monkeypatch)
     met: set[tuple[str, str]] = set()
 
     def once(request: Request) -> str | None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import HANG, RawFolder, make_raw, make_varied_raw, pack, pack_from, write_png
+from conftest import HANG, RawFolder, make_raw, make_varied_raw, pack, pack_from, python, write_png
 from test_workers import HOSTILE
 
 from packer import Rows, build_pack
@@ -246,13 +244,12 @@ def test_a_decoder_that_crashes_or_hangs_ends_alone(tmp_path: Path) -> None:
         path.write_bytes(path.read_bytes() + f"!{deed}".encode())
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(HOSTILE)
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(out)],
+    done = python(
+        "-c",
+        PROGRAM,
+        out,
         env={**os.environ, "PYTHONPATH": f"{tmp_path / 'site'}{os.pathsep}{Path(raw_rows.__file__).parents[2]}"},
-        capture_output=True,
-        text=True,
         timeout=HANG,
-        check=True,
     )
     files = [f"train/images/street_{number:03d}.png or train/masks/street_{number:03d}.png" for number in range(3)]
     assert json.loads(done.stdout) == [

@@ -11,7 +11,7 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from conftest import COLOURS, RawFolder, make_raw, run, scene, write_png
+from conftest import COLOURS, RawFolder, errors_of, good, json_of, make_raw, run, scene, write_png
 from drills.published import published
 from scenes.tiny import SHARDS as SMALL
 from scenes.tiny import age
@@ -90,8 +90,7 @@ def test_repair_makes_the_same_bytes_again(night: RawFolder, tmp_path: Path, sto
     shards[-1].unlink()
     sorted(out.glob("shards/*.json"))[2].write_text("{}")
     assert run("verify", out).exit_code == 4
-    done = run("repair", "--quiet", out, night.path)
-    assert done.exit_code == 0, done.stderr
+    done = good("repair", "--quiet", out, night.path)
     assert "generation 1," in done.stdout
     assert "damaged   " in done.stderr
     assert run("verify", out).exit_code == 0
@@ -109,8 +108,7 @@ def test_a_refused_repair_loses_nothing(night: RawFolder, tmp_path: Path, storag
     for path in sorted((night.path / "train/images").iterdir()):
         path.write_bytes(b"garbage")
     before, damage = published(out), run("verify", out).stdout
-    done = run("repair", "--quiet", out, night.path)
-    assert done.exit_code == 1, done.stderr
+    errors_of(1, "repair", "--quiet", out, night.path)
     assert published(out) == before
     receipts = {path.name.partition(".")[0] for path in out.glob("shards/*.json")}
     assert {path.name.partition(".")[0] for path in shards} <= receipts
@@ -123,8 +121,7 @@ def test_repair_of_what_holds_the_shards_together(night: RawFolder, tmp_path: Pa
     built(night.path, out)
     whole = published(out)
     next(out.glob(victim)).write_bytes(b"{")
-    done = run("repair", "--quiet", out, night.path)
-    assert done.exit_code == 0, done.stderr
+    good("repair", "--quiet", out, night.path)
     assert {name: data for name, data in published(out).items() if name.startswith(("train", "val"))} == {
         name: data for name, data in whole.items() if name.startswith(("train", "val"))
     }
@@ -138,9 +135,7 @@ def test_repair_from_other_pictures_makes_a_new_generation(night: RawFolder, tmp
     for path in (night.path / "train/images").iterdir():
         write_png(path, image)
     next(out.glob("shards/train-*.image.npy")).write_bytes(b"")
-    done = run("repair", "--quiet", out, night.path)
-    assert done.exit_code == 0, done.stderr
-    assert "generation 2," in done.stdout
+    assert "generation 2," in good("repair", "--quiet", out, night.path).stdout
     assert run("verify", out).exit_code == 0
 
 
@@ -148,9 +143,7 @@ def test_without_the_kept_configuration_the_options_must_be_given(night: RawFold
     out = tmp_path / "out"
     built(night.path, out)
     (out / "packer.toml").unlink()
-    done = run("diff", out, night.path)
-    assert done.exit_code == 2
-    assert "--config FILE" in done.stderr
+    assert "--config FILE" in errors_of(2, "diff", out, night.path)
 
 
 def test_log_lines_are_json_with_the_id_of_the_run(night: RawFolder, tmp_path: Path) -> None:
@@ -219,18 +212,16 @@ def test_a_failure_after_publishing_says_so_and_is_in_the_metrics(
 
     monkeypatch.setattr("packer.cli.build.log_summary", fail)
     metrics, out = tmp_path / "packer.prom", tmp_path / "out"
-    done = run("build", "--quiet", "--metrics-file", metrics, night.path, out)
-    assert done.exit_code == 1
-    assert done.stderr == "packer: input/output: No space left on device; everything was published before\n"
+    errors = errors_of(1, "build", "--quiet", "--metrics-file", metrics, night.path, out)
+    assert errors == "packer: input/output: No space left on device; everything was published before\n"
     found = values(metrics)
     assert (found["packer_exit_code"], found["packer_rows"], found["packer_generation"]) == (1, 18, 1)
     assert "packer_last_success_timestamp_seconds" not in found
     monkeypatch.undo()
     monkeypatch.setattr("packer.cli.build.log_summary", lambda summary: shutil.rmtree(tmp_path / "metrics"))
     (tmp_path / "metrics").mkdir()
-    done = run("build", "--quiet", "--metrics-file", tmp_path / "metrics/packer.prom", night.path, out)
-    assert done.exit_code == 1
-    assert done.stderr.endswith(
+    errors = errors_of(1, "build", "--quiet", "--metrics-file", tmp_path / "metrics/packer.prom", night.path, out)
+    assert errors.endswith(
         "packer.prom: cannot be written (No such file or directory); everything was published before\n"
     )
 
@@ -250,9 +241,8 @@ def test_a_metrics_file_that_cannot_be_written_is_refused_before_the_build(night
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")
     for name in ("missing/x.prom", "folder", "pipe"):
-        done = run("build", "--metrics-file", tmp_path / name, night.path, tmp_path / "out")
-        assert done.exit_code == 2
-        assert f"packer: --metrics-file {tmp_path / name}: cannot be written (" in done.stderr
+        errors = errors_of(2, "build", "--metrics-file", tmp_path / name, night.path, tmp_path / "out")
+        assert f"packer: --metrics-file {tmp_path / name}: cannot be written (" in errors
         assert not (tmp_path / "out").exists()
 
 
@@ -262,9 +252,8 @@ def test_paths_that_cannot_be_kept_in_the_pack_are_refused_before_the_build(
     odd = tmp_path / os.fsdecode(b"odd\xff")
     night.path.rename(odd)
     for raw, out, name in ((odd, tmp_path / "out", "RAW"), (tmp_path, odd, "OUT")):
-        done = run("build", "--quiet", raw, out)
-        assert done.exit_code == 2
-        assert f"packer: {name}: '{tmp_path}/odd\\udcff' is not valid UTF-8" in done.stderr
+        errors = errors_of(2, "build", "--quiet", raw, out)
+        assert f"packer: {name}: '{tmp_path}/odd\\udcff' is not valid UTF-8" in errors
     monkeypatch.chdir(odd)
     assert run("build", "--quiet", ".", tmp_path / "out").exit_code == 2, "the absolute path is kept"
     assert not (tmp_path / "out").exists()
@@ -278,9 +267,8 @@ def test_the_environment_counts_more_than_the_configuration_and_less_than_the_co
     config = tmp_path / "night.toml"
     config.write_text(f'raw = "{night.path}"\nout = "out"\nformat = "arrow"\nlabels = "index"\n')
     monkeypatch.setenv("PACKER_FORMAT", "lmdb")
-    done = run("build", "--json", "--quiet", "--config", config)
-    assert done.exit_code == 0, done.stderr
-    facts = json.loads(run("info", "--json", tmp_path / "out").stdout)
+    good("build", "--json", "--quiet", "--config", config)
+    facts = json_of("info", "--json", tmp_path / "out")
     assert (facts["storage"], facts["recipe"]["fields"][1]["field"]["form"]) == ("lmdb", "index")
     printed = run("build", "--config", config, "--format", "hdf5", "--print-config").stdout
     assert 'format = "hdf5"' in printed
@@ -294,14 +282,13 @@ def test_a_further_field_is_named_by_diff_and_verify_and_repaired(night: RawFold
         cv2.imwrite(str(depths / path.name), np.full((24, 36), 7 + int(path.stem[-1]), np.uint16))
     age(night.path)
     templates = "--image", "train/images/{key}.png", "--label", "train/masks/{key}.png"
-    done = run("build", "--quiet", *templates, "--field", "depth=values:depth/{key}.png", night.path, out)
-    assert done.exit_code == 0, done.stderr
+    good("build", "--quiet", *templates, "--field", "depth=values:depth/{key}.png", night.path, out)
     before = published(out)
     [column] = out.glob("shards/*.depth.npy")
     damaged = bytearray(column.read_bytes())
     damaged[-1] ^= 1
     column.write_bytes(damaged)
-    found = json.loads(run("verify", "--quiet", "--json", out).stdout)
+    found = json_of("verify", "--quiet", "--json", out)
     shard = column.name.removesuffix(".depth.npy")
     assert found["damaged"][1:] == [{"shard": shard, "row": "street_013", "field": "depth"}]
     assert found["damage"][1].endswith("the field 'depth' of the row 'street_013' is damaged")
@@ -327,8 +314,7 @@ def test_bad_files_of_other_shards_do_not_stop_a_repair(
         (night.path / f"train/masks/street_{number:03}.png").write_bytes(b"no picture")
     (night.path / "train/images/street_005.png").unlink()
     damage(out, "val")
-    done = run("repair", "--quiet", out)
-    assert done.exit_code == 0, done.stderr
+    done = good("repair", "--quiet", out)
     assert "its damaged shards were built again, and the generation stays" in done.stdout
     assert "the next generation cannot be built: " in done.stderr
     assert "street_005" in done.stderr
@@ -343,13 +329,11 @@ def test_repair_takes_the_limits_of_bad_pairs(night: RawFolder, tmp_path: Path) 
     (night.path / "val/masks/street_000.png").write_bytes(b"no picture")
     for path in out.glob("shards/val-*.image.npy"):
         path.unlink()
-    refused = run("repair", "--quiet", out)
-    assert refused.exit_code == 1
-    assert "1 of 18 pairs is bad" in refused.stderr
-    assert "use --on-bad skip" in refused.stderr
+    errors = errors_of(1, "repair", "--quiet", out)
+    assert "1 of 18 pairs is bad" in errors
+    assert "use --on-bad skip" in errors
     assert run("repair", "--quiet", "--on-bad", "skip", "--max-bad", "0", out).exit_code == 3
-    done = run("repair", "--quiet", "--on-bad", "skip", "--max-bad", "1", out)
-    assert done.exit_code == 0, done.stderr
+    done = good("repair", "--quiet", "--on-bad", "skip", "--max-bad", "1", out)
     assert "generation 2," in done.stdout
     assert "left out val/street_000" in done.stderr
     assert run("verify", out).exit_code == 0
@@ -363,7 +347,6 @@ def test_a_pinned_pack_is_repaired(night: RawFolder, tmp_path: Path) -> None:
     pin(out)
     write_png(night.path / "train/images/street_003.png", scene(97, 24, 36)[0])
     damage(out, "val")
-    done = run("repair", "--quiet", out)
-    assert done.exit_code == 0, done.stderr
+    good("repair", "--quiet", out)
     assert run("verify", out).exit_code == 0
     assert published(out) == whole

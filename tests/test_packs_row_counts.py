@@ -80,9 +80,6 @@ def test_bad_pairs_have_no_counts(raw_folder: RawFolder, tmp_path: Path) -> None
     assert_equal(counts_of(out), out)
 
 
-HARMS = {"another form": (b'"rule": 1', b'"rule": 0'), "other sizes": (b'"classes": ', b'"classes": 1')}
-
-
 @pytest.mark.parametrize("harm", ["missing", "cut", "another form", "other sizes"])
 def test_missing_counts_are_counted_from_the_pixels(packed: Path, tmp_path: Path, harm: str) -> None:
     out = tmp_path / "out"

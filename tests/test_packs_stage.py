@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import HANG, RawFolder, calls_of, ended, make_raw, run
+from conftest import HANG, RawFolder, calls_of, ended, good, json_of, make_raw, run
 from drills.histories import change
 from drills.processes import start
 from drills.published import published
@@ -78,11 +78,8 @@ def out(raw: Path, tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
-def stage(*arguments: object) -> dict[str, Any]:
-    done = run("stage", "--quiet", "--json", *arguments)
-    assert done.exit_code == 0, done.stderr
-    facts: dict[str, Any] = json.loads(done.stdout)
-    return facts
+def stage(*arguments: object) -> Any:
+    return json.loads(good("stage", "--quiet", "--json", *arguments).stdout)
 
 
 def refused(code: int, *arguments: object) -> str:
@@ -91,9 +88,8 @@ def refused(code: int, *arguments: object) -> str:
     return done.stderr
 
 
-def listed() -> list[dict[str, Any]]:
-    facts: list[dict[str, Any]] = json.loads(run("stage", "--list", "--json").stdout)
-    return facts
+def listed() -> Any:
+    return json_of("stage", "--list", "--json")
 
 
 def rows(dataset: SegDataset) -> list[bytes]:
@@ -548,9 +544,7 @@ def test_without_a_home_staging_works_and_names_the_variable_to_set(
     out: Path, disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "cache").write_text("no folder")
-    done = run("stage", "--quiet", out, disk)
-    assert done.exit_code == 0
-    assert f"set {staged.FOLDERS_VARIABLE}={disk}" in done.stderr
+    assert f"set {staged.FOLDERS_VARIABLE}={disk}" in good("stage", "--quiet", out, disk).stderr
     monkeypatch.setenv(staged.FOLDERS_VARIABLE, str(disk))
     assert open_dataset(out, "train").root == copy_folder(out, disk)
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import run
-from store_servers import BUCKET, credentials, new_url, server
+from conftest import good, json_of, run
+from store_servers import BUCKET, server, use_server
 
 from packer.errors import BusyError, TargetError, UsageError
 from packer.packs.uploads import Uploads, end_uploads
@@ -21,9 +20,7 @@ PART = b"x" * 1000
 def url(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Url:
     """A folder in the bucket of a server."""
     pytest.importorskip("botocore")
-    for name, value in credentials(server(request.param)).items():
-        monkeypatch.setenv(name, value)
-    return new_url()
+    return use_server(server(request.param), monkeypatch)
 
 
 def begin(url: Url, name: str, parts: int) -> None:
@@ -43,10 +40,9 @@ def test_uploads_are_listed_and_ended(url: Url) -> None:
     begin(url, "-of-others/shards/c.npy", 1)
     found = sorted((upload.name, upload.bytes) for upload in Uploads(url).list())
     assert found == [("shards/a.npy", 0), ("shards/a.npy", 2000), ("shards/b.npy", 1000)]
-    listed = run("gc", "--uploads", "--grace", "9000d", url)  # those of moto are always of 2010
-    assert listed.exit_code == 0, listed.stderr
+    listed = good("gc", "--uploads", "--grace", "9000d", url)
     assert f"{url}: 3 unfinished uploads; 0 are older than --grace: --end deletes them, 0 B" in listed.stdout
-    young = json.loads(run("gc", "--uploads", "--end", "--grace", "9000d", "--json", url).stdout)
+    young = json_of("gc", "--uploads", "--end", "--grace", "9000d", "--json", url)
     assert (len(young["young"]), young["old"]) == (3, []), "a build may be sending them now"
     would = run("gc", "--uploads", "--end", "--dry-run", "--grace", "0s", url).stdout
     assert "3 are older than --grace" in would
@@ -76,8 +72,7 @@ def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         with pytest.raises(UsageError, match=advice):
             end_uploads(location, 0)
     assert run("gc", "--end", tmp_path).exit_code == 2
-    for name, value in credentials("http://127.0.0.1:9").items():
-        monkeypatch.setenv(name, value)
+    use_server("http://127.0.0.1:9", monkeypatch)
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     with pytest.raises(BusyError, match=r"127\.0\.0\.1"):
         end_uploads("s3://bucket/out", 0)

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from conftest import run
+from conftest import good
 from test_pairs_find import keys, touch
 
 from packer.errors import InputError, UsageError
@@ -126,8 +126,7 @@ def test_a_table_cannot_be_combined_with_templates_or_lists(raw: Path) -> None:
 
 def test_the_command_line_packs_a_table(raw: Path) -> None:
     path = table(raw / "p.csv", "image,label,split\nx/c.png,y/c.png,train\nx/a b.png,y/a b.png,val\n")
-    result = run("build", "--dry-run", "--pairs", path, "--classes", 1, raw, raw.parent / "out")
-    assert result.exit_code == 0, result.stderr
+    result = good("build", "--dry-run", "--pairs", path, "--classes", 1, raw, raw.parent / "out")
     assert "layout    given by --pairs" in result.stdout
     assert "pairs     train 1, val 1" in result.stdout
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import run
+from conftest import good
 from test_pairs_find import keys, touch
 
 from packer.errors import InputError, UsageError
@@ -124,7 +124,6 @@ def test_a_drawn_split_is_cut_like_any_other() -> None:
 
 def test_the_command_line_draws_splits(tmp_path: Path) -> None:
     touch(tmp_path / "raw", *(f"{kind}/{number}.png" for kind in ("images", "labels") for number in range(30)))
-    result = run("build", "--dry-run", "--split", "a=50,b=50", "--classes", 1, tmp_path / "raw", tmp_path / "out")
-    assert result.exit_code == 0, result.stderr
+    result = good("build", "--dry-run", "--split", "a=50,b=50", "--classes", 1, tmp_path / "raw", tmp_path / "out")
     assert "pairs     a " in result.stdout
     assert ", b " in result.stdout

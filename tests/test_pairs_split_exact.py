@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import run, write_png
+from conftest import good, run, write_png
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,8 +35,7 @@ def raw_pairs(raw: Path, count: int, rare: int) -> Path:
 def test_30_pairs_are_24_3_3_and_every_split_has_the_rare_class(tmp_path: Path) -> None:
     raw, out = raw_pairs(tmp_path / "raw", 30, rare=10), tmp_path / "out"
     options = ("--quiet", "--classes", 2, "--split", "80/10/10", "--split-exact")
-    done = run("build", *options, raw, out)
-    assert done.exit_code == 0, done.stderr
+    done = good("build", *options, raw, out)
     assert "30 rows (test 3, train 24, val 3)" in done.stdout
     assert "a split lacks" not in done.stderr
     again = run("build", *options, raw, out)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import ends_in_time, run, write_png
+from conftest import ends_in_time, errors_of, write_png
 from test_pairs_find import keys, touch
 
 from packer.errors import InputError
@@ -195,6 +195,5 @@ def test_pictures_of_nnunet_with_several_channels_are_named(tmp_path: Path) -> N
             write_png(tmp_path / "imagesTr" / f"{case}_{channel:04}.png", np.zeros((4, 4), np.uint8))
         write_png(tmp_path / "labelsTr" / f"{case}.png", np.zeros((4, 4), np.uint8))
     for command in (("build", tmp_path, tmp_path / "out"), ("probe", tmp_path)):
-        refused = run(*command)
-        assert refused.exit_code == 1
-        assert "has the form of nnU-Net with several channels, such as 4 of BRATS_001; they are not" in refused.stderr
+        errors = errors_of(1, *command)
+        assert "has the form of nnU-Net with several channels, such as 4 of BRATS_001; they are not" in errors

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import COLOURS, make_raw, run, write_png
+from conftest import COLOURS, errors_of, good, json_of, make_raw, run, write_png
 
 from packer import build_pack
 from packer.errors import InputError, Problem, RejectedError, by_cause
@@ -47,20 +47,19 @@ def messy(tmp_path: Path) -> Path:
 
 
 def test_all_problems_come_at_once_grouped_by_cause(messy: Path, tmp_path: Path) -> None:
-    done = run("build", "--quiet", messy, tmp_path / "out")
-    assert done.exit_code == 1
-    lines = done.stderr.splitlines()
+    errors = errors_of(1, "build", "--quiet", messy, tmp_path / "out")
+    lines = errors.splitlines()
     assert "3 kinds of problems:" in lines[0]
-    assert "    8 images: no label; first: train/images/street_000.png, " in done.stderr
+    assert "    8 images: no label; first: train/images/street_000.png, " in errors
     assert "    train/masks/street_008.png: has no image" in lines
-    assert "    10 labels: 16 bits per colour channel. Labels must have 8, or be gray; first: " in done.stderr
-    assert "    6 images: 16 bits per channel, not 8. Give --image-range LOW,HIGH, " in done.stderr
-    assert "labels, such as train/masks/street_0" in done.stderr
-    assert "colour in no class (#" in done.stderr
-    assert "images: damaged: the checksum of its chunk 'IDAT' is wrong; first: train/images/street_04" in done.stderr
-    assert "    2 images: empty; all: train/images/street_054.png, train/images/street_055.png" in done.stderr
-    assert "is 24x35, its label train/masks/street_057.png is 24x36" in done.stderr
-    assert "  the pictures have several sizes" in done.stderr
+    assert "    10 labels: 16 bits per colour channel. Labels must have 8, or be gray; first: " in errors
+    assert "    6 images: 16 bits per channel, not 8. Give --image-range LOW,HIGH, " in errors
+    assert "labels, such as train/masks/street_0" in errors
+    assert "colour in no class (#" in errors
+    assert "images: damaged: the checksum of its chunk 'IDAT' is wrong; first: train/images/street_04" in errors
+    assert "    2 images: empty; all: train/images/street_054.png, train/images/street_055.png" in errors
+    assert "is 24x35, its label train/masks/street_057.png is 24x36" in errors
+    assert "  the pictures have several sizes" in errors
     assert len(lines) < 20
     assert not (tmp_path / "out").exists()
 
@@ -85,14 +84,13 @@ def test_the_json_names_every_file(messy: Path, tmp_path: Path) -> None:
 
 def test_a_dry_run_promises_no_rows_that_the_sample_has_shown_to_fail(messy: Path, tmp_path: Path) -> None:
     command = ("build", "--dry-run", "--missing", "skip", "--size", "24x36", messy, tmp_path / "out")
-    refused = run(*command)
-    assert refused.exit_code == 0
+    refused = good(*command)
     assert "refused   a build publishes nothing: " in refused.stdout
     assert "rows\n" not in refused.stdout
-    facts = json.loads(run(*command, "--json").stdout)
+    facts = json_of(*command, "--json")
     assert (facts["rows"], facts["sampled"]["pairs"]) == (0, 16)
     assert facts["sampled"]["bad"] > 0
-    skipped = json.loads(run(*command, "--json", "--on-bad", "skip").stdout)
+    skipped = json_of(*command, "--json", "--on-bad", "skip")
     assert skipped["refused"] is None
     assert skipped["rows"] == 51 - len(skipped["rejects"])
     text = run(*command, "--on-bad", "skip").stdout

@@ -10,7 +10,7 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from conftest import RawFolder, pack, run
+from conftest import RawFolder, json_of, pack, run
 from test_recipe_spec import RECIPE
 
 from packer.plan.plan import Plan
@@ -33,9 +33,8 @@ RAW, LABEL, BOTH = (
 )
 
 
-def planned(*options: object) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(run("build", "--dry-run", "--json", *options).stdout)
-    return found
+def planned(*options: object) -> Any:
+    return json_of("build", "--dry-run", "--json", *options)
 
 
 def test_the_sizes_with_other_encodings_are_those_of_their_builds(raw_folder: RawFolder, tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from conftest import RawFolder, run, write_png
-from handmade import chunk, png
+from conftest import RawFolder, errors_of, good, run, write_png
+from handmade import chunk, encoded_as, png
 from numpy.typing import NDArray
 
 from packer.plan.sample import spread_indices
@@ -44,24 +44,18 @@ def folder(
 
 
 def encoded(pixels: NDArray[Any], suffix: str = ".png") -> bytes:
-    turned = pixels[..., ::-1] if pixels.ndim == 3 else pixels
-    return cv2.imencode(suffix, turned)[1].tobytes()
+    return encoded_as(suffix, pixels)
 
 
-def probed(raw: Path, *options: object) -> dict[str, Any]:
-    done = run("probe", "--json", *options, raw)
-    assert done.exit_code == 0, done.stderr
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
+def probed(raw: Path, *options: object) -> Any:
+    return json.loads(good("probe", "--json", *options, raw).stdout)
 
 
 def packed_by_proposal(raw: Path, tmp_path: Path, *options: object) -> list[NDArray[Any]]:
     """Return the labels after `packer probe --write` and `packer build --config`, as indices."""
     config = tmp_path / "packer.toml"
-    wrote = run("probe", "--write", config, *options, raw)
-    assert wrote.exit_code == 0, wrote.stderr
-    built = run("build", "--quiet", "--config", config, raw, tmp_path / "out")
-    assert built.exit_code == 0, built.stderr
+    good("probe", "--write", config, *options, raw)
+    good("build", "--quiet", "--config", config, raw, tmp_path / "out")
     return [label.numpy() for _, label in open_dataset(tmp_path / "out", split="all", label="index")]
 
 
@@ -253,9 +247,7 @@ def table_of_colours(path: Path) -> None:
 def refused(raw: Path, tmp_path: Path) -> str:
     """Return the error of a build with the proposed configuration."""
     (tmp_path / "packer.toml").write_text(probed(raw)["config"])
-    built = run("build", "--quiet", "--config", tmp_path / "packer.toml", raw, tmp_path / "out")
-    assert built.exit_code == 2
-    return built.stderr
+    return errors_of(2, "build", "--quiet", "--config", tmp_path / "packer.toml", raw, tmp_path / "out")
 
 
 def test_a_proposal_that_a_build_refuses_is_a_question(tmp_path: Path) -> None:
@@ -376,11 +368,8 @@ def test_an_image_and_a_label_without_a_key_are_explained(tmp_path: Path) -> Non
 
 
 def test_a_pack_is_not_a_raw_folder(raw_folder: RawFolder, tmp_path: Path) -> None:
-    built = run("build", "--quiet", raw_folder.path, tmp_path / "out")
-    assert built.exit_code == 0, built.stderr
-    answer = run("probe", tmp_path / "out")
-    assert answer.exit_code == 1
-    assert "is a packed data set, not a raw folder; packer info" in answer.stderr
+    good("build", "--quiet", raw_folder.path, tmp_path / "out")
+    assert "is a packed data set, not a raw folder; packer info" in errors_of(1, "probe", tmp_path / "out")
 
 
 @pytest.mark.shared

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from pathlib import Path
 
 import numpy as np
-from conftest import make_raw, run, write_png
+from conftest import good, json_of, make_raw, run, write_png
 from drills.band_files import blocks_tiff
 
 from readers import open_dataset
@@ -26,7 +25,7 @@ def test_a_probe_proposes_fields_that_can_be_pasted(tmp_path: Path) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(blocks_tiff(dice.integers(0, 9000, (24, 36, 1), np.uint16)))
     write_png(raw / "train/rare/street_000_depth.png", np.zeros((24, 36), np.uint8))
-    facts = json.loads(run("probe", "--json", raw).stdout)
+    facts = json_of("probe", "--json", raw)
     assert facts["fields"] == {
         "depth=values:right/depth/{split}/{key}.png": 6,
         "depth_2=values:{split}/depth/{key}.png": 6,
@@ -37,8 +36,7 @@ def test_a_probe_proposes_fields_that_can_be_pasted(tmp_path: Path) -> None:
     assert not any("which files" in question for question in facts["to_decide"])
     lines = [line for line in run("probe", raw).stdout.splitlines() if line.startswith("field ")]
     pasted = [shlex.split(line.removeprefix("field").rpartition("(")[0]) for line in lines]
-    built = run("build", *(word for words in pasted for word in words), raw, tmp_path / "out")
-    assert built.exit_code == 0, built.stderr
+    good("build", *(word for words in pasted for word in words), raw, tmp_path / "out")
     assert len(open_dataset(tmp_path / "out", "train", fields=("depth", "other", "instances", "nir"))) == 4
 
 
@@ -49,7 +47,7 @@ def test_a_probe_proposes_all_bands(tmp_path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(blocks_tiff(dice.integers(0, 9000, (24, 36, 7), np.uint16)))
         write_png(tmp_path / f"raw/labels/a{number}.png", dice.integers(0, 2, (24, 36), np.uint8))
-    facts = json.loads(run("probe", "--json", "--classes", "2", tmp_path / "raw").stdout)
+    facts = json_of("probe", "--json", "--classes", "2", tmp_path / "raw")
     assert 'bands = "all"' in facts["config"]
     assert "image-range" not in facts["config"]
     assert not any("bad" in question for question in facts["to_decide"])

@@ -13,10 +13,9 @@ from typing import Any
 
 import pytest
 from conftest import HANG, REPO, make_raw, pack
-from store_servers import credentials, new_url, proxy
+from store_servers import proxy, upload, use_server
 
 from readers import Window, open_dataset
-from readers.stores.open_store import open_store
 
 ROWS, BATCH = 96, 4
 WINDOW = 6, 4
@@ -66,11 +65,8 @@ def test_ranks_of_a_machine_fetch_each_shard_once(
     many_shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     """All ranks share one cache of a pack in a bucket; the proxy sees what they ask for in both epochs."""
-    bucket, url = proxy("moto"), new_url()
-    for name, value in credentials(bucket.url).items():
-        monkeypatch.setenv(name, value)
-    for path in filter(Path.is_file, many_shards.rglob("*")):
-        open_store(url).put(path.relative_to(many_shards).as_posix(), path.read_bytes())
+    bucket = proxy("moto")
+    upload(many_shards, url := use_server(bucket.url, monkeypatch))
     before = len(bucket.requests)
     ranks = train(url, tmp_path, count, cache=str(tmp_path / "cache"))
     check(many_shards, ranks)

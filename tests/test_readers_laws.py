@@ -35,6 +35,7 @@ def test_every_pixel_comes_back_in_key_order(packed: Path, raw_folder: RawFolder
         onehot, index = open_dataset(packed, split=split), open_dataset(packed, split=split, label="index")
         wanted = expected(raw_folder, split)
         assert len(onehot) == len(wanted)
+        assert onehot.manifest.splits[0].shards >= 3, "else this suite does not see the ends of shards"
         for row, (key, image, classes) in enumerate(wanted):
             assert onehot.key(row) == key
             assert onehot[row][0].dtype == torch.uint8
@@ -74,10 +75,6 @@ def test_both_label_forms_hold_the_same_labels(packed: Path, packed_index: Path)
 def test_the_stored_label_form_is_the_default(packed: Path, packed_index: Path) -> None:
     assert open_dataset(packed, "train")[0][1].shape == (4, 24, 36)
     assert open_dataset(packed_index, "train")[0][1].shape == (24, 36)
-
-
-def test_there_are_several_shards_in_this_suite(packed: Path) -> None:
-    assert open_dataset(packed, "train").manifest.splits[0].shards >= 3
 
 
 def test_many_samples_at_once_are_the_same_as_one_by_one(packed: Path) -> None:
@@ -201,11 +198,6 @@ def test_threads_share_a_dataset(packed: Path) -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
-
-
-def test_two_views_of_one_pack_can_be_open_together(packed: Path) -> None:
-    train, both = open_dataset(packed, split="train"), open_dataset(packed, split="all")
-    assert torch.equal(train[0][0], both[0][0])
 
 
 def flip(image: torch.Tensor, label: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, str]:

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from conftest import NATIVE, REPO, VARIED, RawFolder, end_workers, make_varied_raw, pack, run, write_png
+from conftest import NATIVE, REPO, VARIED, RawFolder, end_workers, json_of, make_varied_raw, pack, run, write_png
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -28,7 +28,6 @@ from torch.utils.data import DataLoader
 from packer.shards.formats import writer
 from readers import (
     DamagedError,
-    ManifestError,
     RandomCrop,
     RequestError,
     Sample,
@@ -37,8 +36,7 @@ from readers import (
 )
 from readers.contract.classes import ClassTable, SegClass
 from readers.contract.fields import Field, classes_field, picture_field
-from readers.contract.json_entry import fingerprint
-from readers.contract.manifest import MANIFEST, Manifest
+from readers.contract.manifest import MANIFEST
 from readers.formats import opener
 from readers.formats.column import ShardFacts
 from readers.formats.lmdb import nodes
@@ -143,11 +141,6 @@ def test_writing_into_a_sample_never_reaches_the_file(native: Path) -> None:
     assert all(torch.equal(ours, theirs) for ours, theirs in zip(dataset[3], kept, strict=True))
 
 
-def test_rows_of_one_size_have_a_size_too(packed: Path) -> None:
-    dataset = open_dataset(packed, "train")
-    assert dataset.size(0) == dataset.size(-1) == (24, 36)
-
-
 def test_a_pickle_reads_the_same(native: Path) -> None:
     dataset = open_dataset(native, "val", transform=RandomCrop((4, 4)))
     again = pickle.loads(pickle.dumps(dataset))  # noqa: S301 - our own
@@ -230,12 +223,6 @@ def test_more_classes_than_fit_into_a_byte(storage: str, tmp_path: Path, labels:
     assert run("verify", "--quiet", out).exit_code == 0
 
 
-def test_one_native_picture(storage: str, tmp_path: Path) -> None:
-    raw = make_varied_raw(tmp_path / "raw", {"train": [(1, 1)]})
-    dataset = open_dataset(pack(raw.path, tmp_path / "out", "--format", storage, "--size", "native"))
-    assert np.array_equal(dataset[0].image.numpy().reshape(3), raw.images["train", "street_000"].reshape(3))
-
-
 def test_a_bad_picture_does_not_change_the_good_ones(storage: str, tmp_path: Path) -> None:
     """The rows after it move up, and so do their ends."""
     raw = make_varied_raw(tmp_path / "raw", {"train": VARIED["train"]})
@@ -260,11 +247,11 @@ def test_info_shows_native_rows(native: Path) -> None:
     printed = run("info", native).stdout
     assert "image  picture  bands   |u1  (3, H, W)" in printed.replace("bands  |", "bands   |")
     assert "the size of each image" in printed
-    assert json.loads(run("info", "--json", native).stdout)["fields"][0]["shape"] == [3, None, None]
+    assert json_of("info", "--json", native)["fields"][0]["shape"] == [3, None, None]
 
 
 def test_a_plan_has_the_bytes_of_native_rows(varied_raw: RawFolder, tmp_path: Path) -> None:
-    plan = json.loads(run("build", "--dry-run", "--json", *NATIVE, varied_raw.path, tmp_path / "out").stdout)
+    plan = json_of("build", "--dry-run", "--json", *NATIVE, varied_raw.path, tmp_path / "out")
     assert plan["bytes"] == 7 * sum(height * width for sizes in VARIED.values() for height, width in sizes)
     assert "(3, H, W)" in run("build", "--dry-run", *NATIVE, varied_raw.path, tmp_path / "out").stdout
 
@@ -602,25 +589,3 @@ def test_the_schema_allows_native_rows_and_nothing_between(native: Path) -> None
     for shape in ([None, None, None], [3, None, 7], [3, 7, None], [None, 7, 7], [None], [3, 0, 0]):
         document["fields"][0]["shape"] = shape
         assert not validator.is_valid(document)
-
-
-@pytest.mark.parametrize(
-    ("image", "label", "message"),
-    [
-        ([3, None, 7], [4, None, None], "fields.0.shape: expected null for height and width, both or neither"),
-        ([None, None, None], [4, None, None], "fields.0.shape: expected null"),
-        ([3, None], [4, None, None], "fields.0.shape: expected 3 numbers"),
-        ([3, None, None], [4, 24, 36], "differ in size"),
-        ([3, None, None], [5, None, None], "fields.1.shape: 5 planes, 4 classes"),
-        ([2**41, None, None], [4, None, None], "fields.0.shape: 2199023255552 planes, 3 bands"),
-    ],
-)
-def test_half_native_manifests_are_refused(
-    raw_folder: RawFolder, tmp_path: Path, image: list[int | None], label: list[int | None], message: str
-) -> None:
-    document = json.loads((pack(raw_folder.path, tmp_path / "out") / MANIFEST).read_text())
-    del document["checksum"]
-    document["fields"][0]["shape"], document["fields"][1]["shape"] = image, label
-    document["checksum"] = fingerprint(document)
-    with pytest.raises(ManifestError, match=message):
-        Manifest.from_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "manifest.json")

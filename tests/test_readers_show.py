@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from any_pack import write_any_pack
-from conftest import REPO, RawFolder, pack, run, run_script, without_workers
+from conftest import REPO, RawFolder, errors_of, good, pack, python, run, run_script, without_workers
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -202,13 +202,12 @@ pictures = RowPictures(Pack.open(Path({str(hostile)!r})), Style())
 pictures.one(0); pictures.classes(0)
 assert not {{"PIL", "torch", "cv2", "packer"}} & {{*sys.modules}}
 """
-    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": str(REPO)})
+    python("-c", code, env={**os.environ, "PYTHONPATH": str(REPO)})
 
 
 @pytest.mark.parametrize("name", ["s.png", "s.jpg", "s.webp"])
 def test_packer_sheet_writes_a_picture(hostile: Path, tmp_path: Path, name: str) -> None:
-    result = run("sheet", hostile, "-n", 4, "-o", tmp_path / name)
-    assert result.exit_code == 0, result.stderr
+    result = good("sheet", hostile, "-n", 4, "-o", tmp_path / name)
     with Image.open(tmp_path / name) as image:
         assert image.size[0] > 400
         assert f"{name}: 4 rows, {image.width}x{image.height} pixels" in result.stdout
@@ -252,16 +251,14 @@ def test_packer_sheet_takes_keys_and_options_and_says_what_is_wrong(
         ("-o", "none/sheet.png"): "there is no folder none",
     }
     for options, message in wrong.items():
-        result = run("sheet", hostile, *options)
-        assert (result.exit_code, message in result.stderr) == (2, True), result.stderr
+        assert message in errors_of(2, "sheet", hostile, *options)
     assert run("sheet", tmp_path).exit_code == 1
 
 
 @pytest.mark.parametrize("colours", ["auto", "none", "256", "24bit"])
 @pytest.mark.parametrize("key", HOSTILE)
 def test_packer_show_draws_a_row_and_no_key_or_name_sends_commands(hostile: Path, key: str, colours: str) -> None:
-    result = run("show", hostile, key, "--colours", colours)
-    assert result.exit_code == 0, result.stderr
+    result = good("show", hostile, key, "--colours", colours)
     codes = re.findall("\x1b[^m]*m", result.stdout)
     assert all(re.fullmatch("\x1b\\[(0|[34]8;(2;\\d+;\\d+;\\d+|5;\\d+))m", code) for code in codes)
     assert bool(codes) == (colours in ("256", "24bit"))
@@ -271,8 +268,7 @@ def test_packer_show_draws_a_row_and_no_key_or_name_sends_commands(hostile: Path
 
 
 def test_packer_show_asks_for_the_split_and_names_unknown_keys(packed: Path) -> None:
-    result = run("show", packed, "street_003")
-    assert (result.exit_code, "is in the splits train, val" in result.stderr) == (2, True)
+    assert "is in the splits train, val" in errors_of(2, "show", packed, "street_003")
     assert "val, 24x36" in run("show", packed, "street_003", "--split", "val").stdout
     assert run("show", packed, "street").exit_code == 2
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import SMALL_SHARDS, RawFolder, make_raw, make_varied_raw, pack, run
+from conftest import SMALL_SHARDS, RawFolder, errors_of, good, json_of, make_raw, make_varied_raw, pack, run
 from torch.utils.data import DataLoader
 
 from packer.pixels.resize import Geometry
@@ -201,7 +201,7 @@ def test_one_label_touches_the_shards_next_to_it(tmp_path: Path) -> None:
     mask = raw.path / "train" / "masks" / "street_030.png"
     assert "up to date" in run("diff", raw.path, out).stdout
     mask.unlink()
-    plan = json.loads(run("diff", "--json", raw.path, out).stdout)
+    plan = json_of("diff", "--json", raw.path, out)
     assert plan["changed"][0] == "train/street_030"
     assert plan["changed_fields"]["train/street_030"] == ["label"]
     assert plan["rebuilt_shards"] <= 5 < plan["reused_shards"] == shards - plan["dropped_shards"]
@@ -209,9 +209,8 @@ def test_one_label_touches_the_shards_next_to_it(tmp_path: Path) -> None:
 
 def test_without_keep_nothing_changes(raw: tuple[RawFolder, set[Sample]], tmp_path: Path) -> None:
     folder, _ = raw
-    refused = run("build", "--quiet", folder.path, tmp_path / "out")
-    assert refused.exit_code == 1
-    assert "--missing keep packs images without labels" in refused.stderr
+    errors = errors_of(1, "build", "--quiet", folder.path, tmp_path / "out")
+    assert "--missing keep packs images without labels" in errors
     out = pack(folder.path, tmp_path / "out", "--missing", "skip", "--labels", "index")
     assert [field.optional for field in Manifest.load(out).fields] == [False, False]
     assert Manifest.load(out).rows == 13
@@ -223,7 +222,7 @@ def test_keep_leaves_out_labels_without_an_image_and_labels_that_cannot_be_read(
     unlabelled(raw, "train", [0, 1])
     (raw.path / "train" / "images" / "street_002.png").unlink()
     (raw.path / "train" / "masks" / "street_001.gif").write_bytes(b"GIF89a")
-    built = json.loads(run("build", "--json", "--quiet", *TEMPLATES, *KEEP, raw.path, tmp_path / "out").stdout)
+    built = json_of("build", "--json", "--quiet", *TEMPLATES, *KEEP, raw.path, tmp_path / "out")
     assert (built["rows"], built["unlabelled"]) == (4, 1)
     assert len(built["missing"]) == 2
     assert "street_001.gif is of a file type that cannot be packed" in built["missing"][0]
@@ -281,8 +280,7 @@ def test_verify_finds_rows_in_the_wrong_part(raw: tuple[RawFolder, set[Sample]],
 
 def test_a_pack_with_missing_labels_is_converted(raw: tuple[RawFolder, set[Sample]], tmp_path: Path) -> None:
     out = pack(raw[0].path, tmp_path / "out", *KEEP)
-    done = run("build", "--quiet", "--from", out, "--format", "arrow", "--only", "train", tmp_path / "other")
-    assert done.exit_code == 0, done.stderr
+    good("build", "--quiet", "--from", out, "--format", "arrow", "--only", "train", tmp_path / "other")
     check(tmp_path / "other", *raw, "train")
 
 

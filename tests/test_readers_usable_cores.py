@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import make_raw, pack, run
+from conftest import good, make_raw, pack
 
 import packer.packs.copy_shards
 import packer.packs.verify
@@ -70,8 +70,7 @@ def test_commands_start_as_many_workers_as_the_quota_grants(
     for module in (packer.packs.copy_shards, packer.packs.verify):
         monkeypatch.setattr(module, "ThreadPoolExecutor", pool(module))
     (tmp_path / "new").mkdir()
-    done = run(*COMMANDS[command](raw.path, out, tmp_path / "new"))
-    assert done.exit_code == 0, done.stderr
+    good(*COMMANDS[command](raw.path, out, tmp_path / "new"))
     assert counts
     assert set(counts) == {3}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import RawFolder, make_raw, run, write_png
+from conftest import RawFolder, good, make_raw, run, write_png
 from drills.published import same
 from scenes.tiny import age
 
@@ -56,11 +56,9 @@ def texts(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[str, ...]]:
     return notes
 
 
-def built(raw: Path, out: Path, *options: object) -> dict[str, Any]:
-    done = run("build", "--json", "--quiet", "--shard-size", "8KB", "--labels", "index", *options, raw, out)
-    assert done.exit_code == 0, done.stderr
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
+def built(raw: Path, out: Path, *options: object) -> Any:
+    form = ("--shard-size", "8KB", "--labels", "index")
+    return json.loads(good("build", "--json", "--quiet", *form, *options, raw, out).stdout)
 
 
 def named(answer: dict[str, Any]) -> list[tuple[str, str, str]]:

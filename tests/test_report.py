@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from any_pack import NAMES, write_any_pack
-from conftest import RawFolder, make_varied_raw, run, without_workers
+from conftest import RawFolder, good, make_varied_raw, without_workers
 
 from packer import PictureField, Rows, build_pack
 from packer.packs.recipe_words import FIT_WORDS, INTERPOLATION_WORDS, recipe_words
@@ -94,8 +94,7 @@ def out(raw_folder: RawFolder, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 def test_the_page_loads_nothing_and_runs_nothing(out: Path, tmp_path: Path) -> None:
-    done = run("report", "--quiet", "--rows", 3, "--seed", 7, out, "--output", tmp_path / "report.html")
-    assert done.exit_code == 0, done.stderr
+    done = good("report", "--quiet", "--rows", 3, "--seed", 7, out, "--output", tmp_path / "report.html")
     assert not done.stdout
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     page = Page(text)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import RawFolder, examples, make_raw, run, scene, write_png
+from conftest import RawFolder, errors_of, examples, good, json_of, make_raw, run, scene, write_png
 from drills.histories import differing_night, histories
 from drills.published import published
 from drills.sources import SOURCES
@@ -42,11 +42,8 @@ from readers.contract.receipt import Receipt
 pytestmark = pytest.mark.usefixtures("in_process")
 
 
-def built(raw: Path, out: Path, *options: object) -> dict[str, Any]:
-    done = run("build", "--quiet", "--json", *SMALL, *options, raw, out)
-    assert done.exit_code == 0, done.stderr
-    summary: dict[str, Any] = json.loads(done.stdout)
-    return summary
+def built(raw: Path, out: Path, *options: object) -> Any:
+    return json.loads(good("build", "--quiet", "--json", *SMALL, *options, raw, out).stdout)
 
 
 @pytest.fixture
@@ -84,9 +81,8 @@ def test_a_replaced_file_of_the_same_size_and_time_is_noticed(night: RawFolder, 
     victim.write_bytes(victim.read_bytes()[:-1] + b"?")
     os.utime(victim, ns=(before.st_atime_ns, before.st_mtime_ns))
     for trust in ("mtime", "digest"):
-        refused = run("build", "--trust", trust, *SMALL, night.path, tmp_path / "out")
-        assert refused.exit_code == 1
-        assert "train/images/street_003.png" in refused.stderr
+        errors = errors_of(1, "build", "--trust", trust, *SMALL, night.path, tmp_path / "out")
+        assert "train/images/street_003.png" in errors
 
 
 def test_a_touched_file_is_compared_by_digest_and_its_stamp_renewed(night: RawFolder, tmp_path: Path) -> None:
@@ -169,7 +165,7 @@ def test_shards_with_bad_pairs_are_reused_until_they_are_to_be_retried(night: Ra
     again = built(night.path, tmp_path / "out", *skip)
     assert (again["reused_rows"], again["rejects"]) == (25, first["rejects"])
     plans = [
-        json.loads(run("build", "--dry-run", "--json", *SMALL, *skip, *retry, night.path, tmp_path / "out").stdout)
+        json_of("build", "--dry-run", "--json", *SMALL, *skip, *retry, night.path, tmp_path / "out")
         for retry in ([], ["--retry-bad"])
     ]
     assert [plan["shards"] - plan["reused_shards"] for plan in plans] == [0, 1]

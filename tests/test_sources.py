@@ -118,18 +118,6 @@ def packed_from(raw: Path, out: Path, source: Source | None = None, *, skip: boo
     return build(make_plan(request, pool=pool), lambda rows: None, pool)
 
 
-def test_rows_of_any_order_and_place_give_the_same_pack(folder: FolderSource, tmp_path: Path) -> None:
-    """The identities are in the receipts and so in the names of shards. With those of the folder all bytes agree."""
-
-    class Hashed(Remembered):
-        def load(self, ref: RowRef) -> Loaded:
-            return folder.load(ref)
-
-    packed_from(folder.raw, tmp_path / "folder")
-    packed_from(folder.raw, tmp_path / "remembered", Hashed.of(folder))
-    assert same(tmp_path / "folder", tmp_path / "remembered")
-
-
 def test_a_source_refuses_what_it_does_not_say_it_can(folder: FolderSource, tmp_path: Path) -> None:
     """A new kind of source writes none of these refusals."""
     source = Remembered.of(folder)

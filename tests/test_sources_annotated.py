@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from annotated_folders import SIZE, Shape, annotated_folder, box, labelme_text
-from conftest import pack, run
+from annotated_folders import SIZE, Shape, annotated_folder, box, class_names, labelme_text
+from conftest import errors_of, good, json_of, pack, run
 from drills.band_files import blocks_tiff
 from handmade import chunk, exif, png
 from numpy.typing import NDArray
@@ -31,7 +31,6 @@ from readers import open_dataset
 from readers.contract.classes import ClassTable, SegClass
 from readers.contract.manifest import Manifest
 from readers.contract.receipt import Receipt
-from readers.contract.shard_table import ShardTable
 
 pytestmark = pytest.mark.usefixtures("in_process")
 CAR, DOG = box("car", 0, 0, 10, 10), box("dog", 5, 5, 10, 10)
@@ -42,20 +41,9 @@ def _label(out: Path, row: int = 0, split: str = "all") -> NDArray[Any]:
     return np.asarray(open_dataset(out, split, label="index")[row][1])
 
 
-def _names(out: Path) -> tuple[str, ...]:
-    classes = Manifest.load(out).classes
-    assert classes is not None
-    return classes.names
-
-
-def _shards(out: Path) -> list[str]:
-    table = ShardTable.open(out, Manifest.load(out))
-    return [table.fingerprint(number) for number in range(len(table))]
-
-
 def test_annotations_next_to_pictures_become_labels(tmp_path: Path) -> None:
     out = pack(annotated_folder(tmp_path / "raw", PICTURES), tmp_path / "out")
-    assert _names(out) == ("background", "car", "dog")
+    assert class_names(out) == ("background", "car", "dog")
     expected = np.zeros(SIZE, np.uint8)
     expected[:10, :10], expected[5:15, 5:15] = 1, 2
     np.testing.assert_array_equal(_label(out), expected)
@@ -85,9 +73,7 @@ def test_annotations_are_found_where_they_usually_are(tmp_path: Path, images: st
 def test_a_template_says_where_annotations_are(tmp_path: Path) -> None:
     raw = annotated_folder(tmp_path / "raw", PICTURES, "photos/{}_left.png", "truth/{}_shapes.json")
     options = ("--annotations", "truth/{key}_shapes.json")
-    failed = run("build", *options, raw, tmp_path / "out")
-    assert failed.exit_code == 2
-    assert "name the pictures, such as --image" in failed.stderr
+    assert "name the pictures, such as --image" in errors_of(2, "build", *options, raw, tmp_path / "out")
     out = pack(raw, tmp_path / "out", *options, "--image", "photos/{key}_left.png")
     assert _label(out).any()
     again = run("build", "--config", out / "packer.toml", raw, out)
@@ -97,21 +83,19 @@ def test_a_template_says_where_annotations_are(tmp_path: Path) -> None:
 def test_label_pictures_and_annotations_are_a_choice(tmp_path: Path) -> None:
     raw = annotated_folder(tmp_path / "raw", PICTURES, "images/{}.png", "images/{}.json")
     annotated_folder(raw, dict.fromkeys(PICTURES), "labels/{}.png")
-    failed = run("build", raw, tmp_path / "out")
-    assert failed.exit_code == 1
-    assert "has label pictures and annotations; choose one with" in failed.stderr
-    assert "--image 'images/{key}' --label 'labels/{key}'" in failed.stderr
-    assert "--image 'images/{key}' --annotations 'images/{key}.json'" in failed.stderr
+    errors = errors_of(1, "build", raw, tmp_path / "out")
+    assert "has label pictures and annotations; choose one with" in errors
+    assert "--image 'images/{key}' --label 'labels/{key}'" in errors
+    assert "--image 'images/{key}' --annotations 'images/{key}.json'" in errors
 
 
 def test_pictures_that_are_labels_by_their_names_are_a_choice(tmp_path: Path) -> None:
     raw = annotated_folder(tmp_path / "raw", PICTURES)
     annotated_folder(raw, dict.fromkeys(PICTURES), "{}_seg.png")
-    failed = run("build", raw, tmp_path / "out")
-    assert failed.exit_code == 1
-    assert "--image '{key}' --label '{key}_seg'" in failed.stderr
-    assert "--image '{key}' --annotations '{key}.json'" in failed.stderr
-    assert json.loads(run("probe", "--json", raw).stdout)["label"] == "{key}_seg"
+    errors = errors_of(1, "build", raw, tmp_path / "out")
+    assert "--image '{key}' --label '{key}_seg'" in errors
+    assert "--image '{key}' --annotations '{key}.json'" in errors
+    assert json_of("probe", "--json", raw)["label"] == "{key}_seg"
 
 
 def test_the_fields_of_one_file_are_the_same_objects(tmp_path: Path) -> None:
@@ -135,12 +119,11 @@ def test_a_table_chooses_among_the_categories(tmp_path: Path) -> None:
     raw = annotated_folder(tmp_path / "raw", PICTURES)
     (tmp_path / "classes.csv").write_text("name,r,g,b\nother,0,0,0\ndog,255,0,0\nbackground,9,9,9\n")
     table = ("--classes", tmp_path / "classes.csv")
-    failed = run("build", *table, raw, tmp_path / "out")
-    assert failed.exit_code == 1
-    assert "annotations have categories that are in no class: 1; " in failed.stderr
-    assert "a.json: 2 objects of the category 'car'" in failed.stderr
+    errors = errors_of(1, "build", *table, raw, tmp_path / "out")
+    assert "annotations have categories that are in no class: 1; " in errors
+    assert "a.json: 2 objects of the category 'car'" in errors
     out = pack(raw, tmp_path / "out", *table, "--unknown", "ignore")
-    assert _names(out) == ("other", "dog", "background")
+    assert class_names(out) == ("other", "dog", "background")
     assert [_label(out)[at] for at in ((0, 0), (7, 7), (20, 20))] == [255, 1, 2]
     ignoring = pack(raw, tmp_path / "ignoring", *table, "--ignore", "car", "--ignore", "dog")
     assert [_label(ignoring)[at] for at in ((0, 0), (7, 7), (20, 20))] == [255, 255, 1]
@@ -165,15 +148,14 @@ def test_bad_files_are_named_in_the_plan(tmp_path: Path) -> None:
     (raw / "b.json").write_text("{")
     (raw / "c.json").write_text(labelme_text([CAR], (5, 5)))
     (raw / "z.json").write_text(labelme_text([CAR]))
-    failed = run("build", "--dry-run", raw, tmp_path / "out")
-    assert failed.exit_code == 1
+    errors = errors_of(1, "build", "--dry-run", raw, tmp_path / "out")
     for words in (
         "b.json: is not valid JSON",
         "c.json: is of a picture of 5x5, and the picture is 24x36",
         "d.png: has no label with the key 'd'",
         "z.json: has no image",
     ):
-        assert words in failed.stderr, words
+        assert words in errors, words
     options = ("--missing", "keep", "--on-bad", "skip")
     out = pack(raw, tmp_path / "out", *options)
     assert {split.rows for split in Manifest.load(out).splits} == {3}
@@ -229,7 +211,7 @@ def test_objects_that_the_stored_size_loses_are_a_note_of_their_row(tmp_path: Pa
     wire, post, car = box("wire", 0, 0, 1, 36), box("post", 0, 4, 24, 1), box("car", 8, 8, 4, 4)
     raw = annotated_folder(tmp_path / "raw", {"a": [wire, post, car], "b": [wire, car], "c": [car]})
     half = ("--size", "12x18")  # every second row and column is taken, from 1 on
-    facts = json.loads(run("build", "--json", *half, raw, tmp_path / "out").stdout)
+    facts = json_of("build", "--json", *half, raw, tmp_path / "out")
     notes = {each["key"]: each["note"] for each in facts["notes"]}
     assert notes["a"] == "2 objects lost by the stored size"
     assert notes["b"] == "1 object lost by the stored size"
@@ -237,7 +219,7 @@ def test_objects_that_the_stored_size_loses_are_a_note_of_their_row(tmp_path: Pa
     totals = {"objects painted": 3, "objects lost by the stored size": 3, "pixels under other objects": 1}
     assert facts["note_totals"] == totals
     for options in (("--fit", "tile", *half), ("--size", "30x40")):
-        facts = json.loads(run("build", "--json", *options, raw, tmp_path / options[1]).stdout)
+        facts = json_of("build", "--json", *options, raw, tmp_path / options[1])
         assert facts["note_totals"] == {"objects painted": 6, "pixels under other objects": 1}
 
 
@@ -246,7 +228,7 @@ def test_every_object_is_visible_or_counted(tmp_path: Path) -> None:
     pictures = {f"p{number}": [_any_shape(random) for _ in range(random.randrange(12))] for number in range(12)}
     options = ("--field", "instance=ids", "--paint", "area")
     raw, out = annotated_folder(tmp_path / "raw", pictures), tmp_path / "out"
-    facts = json.loads(run("build", "--json", *options, raw, out).stdout)
+    facts = json_of("build", "--json", *options, raw, out)
     every = sum(map(len, pictures.values()))
     assert sum(count for what, count in facts["note_totals"].items() if what.startswith("objects ")) == every
     rows = open_dataset(out, "all", fields=("instance",))
@@ -265,7 +247,7 @@ def test_every_object_is_visible_or_counted(tmp_path: Path) -> None:
 def test_a_picture_with_tiles_in_several_shards_is_counted_once(tmp_path: Path) -> None:
     raw = annotated_folder(tmp_path / "raw", PICTURES)
     options = ("--fit", "tile", "--size", "12x12", "--shard-size", "2KB")
-    facts = json.loads(run("build", "--json", *options, raw, tmp_path / "out").stdout)
+    facts = json_of("build", "--json", *options, raw, tmp_path / "out")
     assert facts["shards"] > 3
     assert facts["note_totals"] == {"objects painted": 4, "pixels under other objects": 50}
     assert facts["noted_rows"] == 0
@@ -333,22 +315,11 @@ def _any_box(random: Random) -> Shape:
     return box(random.choice("abc"), random.randrange(-5, 24), random.randrange(-5, 36), height, width)
 
 
-def test_an_incremental_build_is_a_fresh_one_and_builds_one_shard(tmp_path: Path) -> None:
-    raw = annotated_folder(tmp_path / "raw", {f"k{number:02d}": [CAR] for number in range(40)})
-    options = ("--shard-size", "20000")
-    out = pack(raw, tmp_path / "out", *options)
-    (raw / "k07.json").write_text(labelme_text([CAR, box("car", 12, 0, 9, 9)]))
-    again = json.loads(run("build", "--json", *options, raw, out).stdout)
-    fresh = pack(raw, tmp_path / "fresh", "--shard-size", "20000")
-    assert 0 < again["rows"] - again["reused_rows"] < 30
-    assert _shards(out) == _shards(fresh)
-
-
 def test_a_list_of_labels_gives_the_order_of_the_classes(tmp_path: Path) -> None:
     raw = annotated_folder(tmp_path / "raw", PICTURES)
     (raw / "labels.txt").write_text("__ignore__\n_background_\ndog\nbird\ncar\n")
     out = pack(raw, tmp_path / "out")
-    assert _names(out) == ("_background_", "dog", "bird", "car")
+    assert class_names(out) == ("_background_", "dog", "bird", "car")
     assert _label(out)[0, 0] == 3
 
 
@@ -368,12 +339,11 @@ def test_another_list_of_names_builds_everything_again(tmp_path: Path) -> None:
 def test_a_probe_proposes_options_that_pack_the_folder(tmp_path: Path) -> None:
     pictures = {f"p{number:02}": [CAR, DOG] for number in range(12)} | {"without": None}
     raw = annotated_folder(tmp_path / "raw", pictures, "images/{}.png", "labels/{}.json")
-    probed = run("probe", "--write", tmp_path / "packer.toml", raw)
-    assert probed.exit_code == 0, probed.stderr
+    probed = good("probe", "--write", tmp_path / "packer.toml", raw)
     assert "layout    labelme labels/{key}.json" in probed.stdout
     assert "objects   car 12, dog 12" in probed.stdout
     assert "decide    1 file without a partner" in probed.stdout
-    facts = json.loads(run("probe", "--json", raw).stdout)
+    facts = json_of("probe", "--json", raw)
     assert facts["annotations"] == "labels/{key}.json"
     out = pack(raw, tmp_path / "out", "--config", tmp_path / "packer.toml")
     assert sum(split.rows for split in Manifest.load(out).splits) == 12
@@ -397,7 +367,7 @@ def test_annotations_that_the_tool_itself_does_not_paint_are_refused_by_the_plan
     raw = annotated_folder(tmp_path / "raw", {"a": [{"label": "car", "points": [[1, 1], [5, 5]]}]})
     words = "no object of the annotations can be painted: 1 object of the kind polygon with 2 points"
     assert words in run("plan", raw, tmp_path / "plan").stderr
-    assert words in json.loads(run("probe", "--json", raw).stdout)["to_decide"][0]
+    assert words in json_of("probe", "--json", raw)["to_decide"][0]
 
 
 @pytest.mark.parametrize("twice", ["shapes", "label"])
@@ -413,23 +383,23 @@ def test_a_key_that_occurs_twice_in_a_file_is_refused(tmp_path: Path, twice: str
 
 
 @pytest.mark.parametrize(
-    ("name", "code"), [("\ud800x", "d800"), ("a\0b", "0000"), ("\x1b[31m", "001b"), ("a\nb", "000a")]
+    ("name", "why"),
+    [
+        ("\ud800x", "with the character \\ud800"),
+        ("a\0b", "with the character \\u0000"),
+        ("\x1b[31m", "with the character \\u001b"),
+        ("a\nb", "with the character \\u000a"),
+        ("  ", "which is not a name"),
+    ],
 )
 def test_a_category_that_cannot_be_the_name_of_a_class_makes_its_picture_bad(
-    tmp_path: Path, name: str, code: str
+    tmp_path: Path, name: str, why: str
 ) -> None:
     raw = annotated_folder(tmp_path / "raw", {"a": [box(name, 0, 0, 9, 9)], "b": [DOG]})
-    words = f"a.json: has the category {name!r}, with the character \\u{code}; rename it"
+    words = f"a.json: has the category {name!r}, {why}; rename it"
     assert words in run("build", raw, tmp_path / "out").stderr
     assert words in run("probe", raw).stdout
-    assert _names(pack(raw, tmp_path / "out", "--on-bad", "skip")) == ("background", "dog")
-
-
-def test_a_category_of_spaces_makes_its_picture_bad(tmp_path: Path) -> None:
-    """It ended the build with the name of an option that nobody gave, and without the file."""
-    raw = annotated_folder(tmp_path / "raw", {"a": [box("  ", 0, 0, 9, 9)], "b": [DOG]})
-    assert "a.json: has the category '  ', which is not a name; rename it" in run("build", raw, tmp_path / "out").stderr
-    assert _names(pack(raw, tmp_path / "out", "--on-bad", "skip")) == ("background", "dog")
+    assert class_names(pack(raw, tmp_path / "out", "--on-bad", "skip")) == ("background", "dog")
 
 
 def test_the_names_of_tables_are_those_that_classes_can_have(tmp_path: Path) -> None:
@@ -457,7 +427,7 @@ def test_probe_proposes_how_images_with_annotations_are_stored(
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw/a.tif").write_bytes(blocks_tiff(pixels))
     (tmp_path / "raw/a.json").write_text(labelme_text([CAR]))
-    (tmp_path / "packer.toml").write_text(json.loads(run("probe", "--json", tmp_path / "raw").stdout)["config"])
+    (tmp_path / "packer.toml").write_text(json_of("probe", "--json", tmp_path / "raw")["config"])
     assert setting in (tmp_path / "packer.toml").read_text()
     pack(tmp_path / "raw", tmp_path / "out", "--config", tmp_path / "packer.toml")
 

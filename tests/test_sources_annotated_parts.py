@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import run
+from conftest import run, without_workers
 from drills.outline_days import make_outlined
 from drills.published import same
 from scenes.outlines import COCO, FILE, LABELME, OPTIONS, read_outlines, write_outlines
-from test_build_parts import good, in_process, parts
+from test_build_parts import good, parts
 from test_engines import dask_cluster
 
 from packer.sources.annotated.indexed_files import IndexedFiles
@@ -77,7 +77,7 @@ def test_a_machine_with_another_file_makes_no_row(
         write_outlines(raw, COCO, outlines)
     else:
         (raw / FILE).touch()
-    with in_process():
+    with without_workers():
         failed = run(
             "build-part", "--quiet", "--plan", tmp_path / "plan", "--part", "1/1", "--raw", raw, tmp_path / "out"
         )

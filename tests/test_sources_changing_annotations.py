@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import run
+from conftest import run, without_workers
 from drills.outline_days import make_outlined
 from scenes.outlines import COCO, FILE, IMAGES, LABELME, OPTIONS
-from test_build_parts import good, in_process
+from test_build_parts import good
 
 from packer.annotations.list_pictures import index_of
 from packer.annotations.picture_index import PictureIndex
@@ -47,7 +47,7 @@ def _become(path: Path, form: str) -> None:
 
 def _failure(tmp_path: Path) -> str:
     """Build a part of a plan, and return why this machine cannot."""
-    with in_process():
+    with without_workers():
         failed = run("build-part", "--quiet", "--plan", tmp_path / "plan", "--part", "1/1", tmp_path / "out")
     assert failed.exit_code == 1
     assert "the plan has read it, so its pair is not bad" in failed.stderr

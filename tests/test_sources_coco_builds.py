@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import pack, run, write_png
+from conftest import errors_of, good, json_of, pack, run, write_png
 from numpy.typing import NDArray
 
 from packer.errors import BadPair
@@ -65,8 +65,7 @@ def shards(out: Path) -> list[str]:
 
 def test_a_name_with_a_line_feed_pretends_to_be_no_other_line(tmp_path: Path) -> None:
     raw = coco_folder(tmp_path / "raw", images=images({7: "a.png", 5: "b.png", 9: "c.png", 4: "d\nfinding   e.png"}))
-    done = run("build", "--missing", "skip", *options(), raw, tmp_path / "out")
-    assert done.exit_code == 0
+    done = good("build", "--missing", "skip", *options(), raw, tmp_path / "out")
     assert "d\\u000afinding   e.png" in done.stderr
     assert not [line for line in done.stderr.splitlines() if line.startswith("finding   e.png")]
 
@@ -124,12 +123,10 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
         images=images({7: "a.png", 5: "b.png", 30: "gone/d.png"}),
         annotations=[*OBJECTS, box(9, 30, 3, 0, 0), box(10, 999, 3, 0, 0)],
     )
-    failed = run("build", *options(), raw, tmp_path / "out")
-    assert failed.exit_code == 1
-    assert "train2017/c.png: is not listed by the annotations" in failed.stderr
-    assert "instances_train2017.json#gone/d.png: has no image" in failed.stderr
-    built = run("build", *options(), "--missing", "skip", raw, tmp_path / "out")
-    assert built.exit_code == 0, built.stderr
+    errors = errors_of(1, "build", *options(), raw, tmp_path / "out")
+    assert "train2017/c.png: is not listed by the annotations" in errors
+    assert "instances_train2017.json#gone/d.png: has no image" in errors
+    built = good("build", *options(), "--missing", "skip", raw, tmp_path / "out")
     assert "1 annotations are of pictures that the file does not list" in built.stdout + built.stderr
     kept = pack(raw, tmp_path / "kept", *options(), "--missing", "keep")
     assert len(open_dataset(kept, "all")) == 3
@@ -194,18 +191,15 @@ def test_a_damaged_index_is_made_again(tmp_path: Path, monkeypatch: pytest.Monke
 def test_files_that_cannot_be_read_stop_the_plan(tmp_path: Path, file: str, words: str) -> None:
     raw = coco_folder(tmp_path / "raw")
     (raw / "instances_train2017.json").write_text(file)
-    failed = run("build", *options(), raw, tmp_path / "out")
-    assert failed.exit_code == 1
-    assert words in failed.stderr
+    assert words in errors_of(1, "build", *options(), raw, tmp_path / "out")
 
 
 @pytest.mark.parametrize("name", ["line\nbreak.json", "tab\t.json", "byte\udcff.json"])
 def test_a_name_that_no_plan_can_hold_is_refused(tmp_path: Path, name: str) -> None:
     """A line break ended in a traceback."""
     raw = coco_folder(tmp_path / "raw", file=name)
-    refused = run("build", *options(file="*.json"), raw, tmp_path / "out")
-    assert refused.exit_code == 1
-    assert f"{name!r}: the name has control characters or is not UTF-8; rename the file" in refused.stderr
+    errors = errors_of(1, "build", *options(file="*.json"), raw, tmp_path / "out")
+    assert f"{name!r}: the name has control characters or is not UTF-8; rename the file" in errors
 
 
 def test_a_probe_keeps_the_splits_of_folders_if_one_file_lists_all_pictures(tmp_path: Path) -> None:
@@ -221,22 +215,20 @@ def test_a_probe_keeps_the_splits_of_folders_if_one_file_lists_all_pictures(tmp_
     assert run("build", "--quiet", "--config", config, raw, tmp_path / "out").exit_code == 0
     assert len(open_dataset(tmp_path / "out", "Train")) == 6
     write_png(raw / "more/12.png", np.zeros((*SIZE, 3), np.uint8))
-    facts = json.loads(run("probe", "--json", raw).stdout)
+    facts = json_of("probe", "--json", raw)
     assert facts["to_decide"][0].startswith("are these folders the splits: Train, Validation?")
     assert "80/10/10" not in facts["config"].partition("annotations =")[2]
 
 
 def test_a_probe_proposes_the_files_of_coco(tmp_path: Path) -> None:
     raw = coco_folder(tmp_path / "one", "train2017")
-    facts = json.loads(run("probe", "--json", raw).stdout)
+    facts = json_of("probe", "--json", raw)
     assert facts["annotations"] == "instances_train2017.json"
     assert facts["objects"] == {"dog": 2, "car": 2}
     both = coco_folder(tmp_path / "both", "images/train2017", "annotations_of_train.json")
     (both / "captions_train.json").write_text(json.dumps({"images": images({7: "a.png"}), "annotations": []}))
     coco_folder(both, "images/val2017", "annotations_of_val.json")
-    probed = run("probe", "--write", tmp_path / "packer.toml", both)
-    assert probed.exit_code == 0, probed.stderr
-    assert "pictures  train 3, val 3" in probed.stdout
+    assert "pictures  train 3, val 3" in good("probe", "--write", tmp_path / "packer.toml", both).stdout
     out = pack(both, tmp_path / "out", "--config", tmp_path / "packer.toml")
     assert label_of(out, 0, "val").max() == 2
 
@@ -251,10 +243,9 @@ def test_a_picture_has_the_annotations_of_the_nearest_file_that_lists_it(tmp_pat
 def test_pictures_that_one_name_fits_are_not_labelled_alike(tmp_path: Path) -> None:
     raw = coco_folder(tmp_path / "raw")
     write_png(raw / "copies" / "a.png", np.zeros((*SIZE, 3), np.uint8))
-    refused = run("build", "--annotations", "instances_train2017.json", raw, tmp_path / "out")
-    assert refused.exit_code == 1
-    assert "2 images: the annotations of another picture, too, whose path has the same end" in refused.stderr
-    assert "all: copies/a.png, train2017/a.png" in refused.stderr
+    errors = errors_of(1, "build", "--annotations", "instances_train2017.json", raw, tmp_path / "out")
+    assert "2 images: the annotations of another picture, too, whose path has the same end" in errors
+    assert "all: copies/a.png, train2017/a.png" in errors
     coco_folder(raw, file="copy.json")
     twice = run("build", "--annotations", "*.json", "--image", "train2017/{key}.png", raw, tmp_path / "out")
     assert "listed by copy.json, instances_train2017.json. Name the files of one; all: train2017/a.png" in twice.stderr
@@ -264,9 +255,8 @@ def test_a_file_of_boxes_alone_is_refused(tmp_path: Path) -> None:
     boxes = [{**each, "segmentation": [], "bbox": [1, 1, 5, 5]} for each in OBJECTS]
     raw = coco_folder(tmp_path / "raw", annotations=boxes)
     words = "no object of the annotations can be painted: 4 objects with a box and no outline"
-    refused = run("build", *options(), raw, tmp_path / "out")
-    assert (refused.exit_code, words in refused.stderr) == (1, True)
-    assert words in json.loads(run("probe", "--json", raw).stdout)["to_decide"][0]
+    assert words in errors_of(1, "build", *options(), raw, tmp_path / "out")
+    assert words in json_of("probe", "--json", raw)["to_decide"][0]
     assert re.findall(r"^(pictures|sizes|objects) ", run("probe", raw).stdout, re.MULTILINE) == []
     coco_folder(raw, annotations=[*boxes[1:], OBJECTS[0]])
     pack(raw, tmp_path / "out", *options())

@@ -12,7 +12,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from conftest import HANG, run
+from conftest import HANG, errors_of
 from drills.damaged_arrays import IMAGES, KINDS, LABELS, REFUSED, drill
 
 from packer.errors import InputError
@@ -135,10 +135,9 @@ def test_a_damaged_file_is_bad_input(cells: Path, tmp_path: Path) -> None:
     data[at : at + 4] = b"PAEH"
     cells.write_bytes(data)
     names = ("--image", "images", "--label", "labels", "--classes", "3")
-    done = run("build", "--from", cells, *names, tmp_path / "out")
-    assert done.exit_code == 1
-    assert f"{cells}: holds no arrays that can be listed" in done.stderr
-    assert "--label labels: cannot be read: " in done.stderr
+    errors = errors_of(1, "build", "--from", cells, *names, tmp_path / "out")
+    assert f"{cells}: holds no arrays that can be listed" in errors
+    assert "--label labels: cannot be read: " in errors
 
 
 def test_another_file_is_not_even_looked_at(cells: Path, tmp_path: Path) -> None:

@@ -179,11 +179,12 @@ def test_after_a_change_the_pack_is_that_of_a_fresh_build(kind: Kind, place: Pat
 
 def test_a_row_that_cannot_be_packed_is_named_and_counted(kind: Kind, place: Path, tmp_path: Path) -> None:
     kind.damage(place, KEYS[5], SCENES[KEYS[5]])
-    with pytest.raises(RejectedError, match=r"1 of 14 pairs is bad"):
+    with pytest.raises(RejectedError, match=r"1 of 14 pairs is bad") as refused:
         packed(kind.open(place), tmp_path / "strict")
     assert not (tmp_path / "strict" / "manifest.json").exists()
     summary = packed(kind.open(place), tmp_path / "out", skip=True)
     ((_, key, reason),) = summary.rejects
+    assert reason in str(refused.value)
     assert (key, summary.pairs, summary.rows) == (KEYS[5], len(KEYS), len(KEYS) - 1)
     packed(kind.open(place), tmp_path / "again", skip=True, workers=3)
     assert same(tmp_path / "out", tmp_path / "again"), reason

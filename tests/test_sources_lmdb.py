@@ -9,7 +9,7 @@ from pathlib import Path
 import lmdb
 import numpy as np
 import pytest
-from conftest import run
+from conftest import good
 from drills.damaged_packs import Worker
 from stored_scenes import lmdb_entries, png, scenes_of, write_lmdb
 
@@ -83,10 +83,9 @@ def test_an_environment_folder_and_folders_of_splits_are_packed(tmp_path: Path) 
         (tmp_path / "lmdbs" / split).mkdir(parents=True)
         write_lmdb(tmp_path / "lmdbs" / split / "data.mdb", lmdb_entries({key: SCENES[key] for key in keys}))
         (tmp_path / "lmdbs" / split / "lock.mdb").write_bytes(bytes(64))
-    result = run("build", "--quiet", "--classes", "4", "--from", tmp_path / "lmdbs", tmp_path / "out")
-    assert result.exit_code == 0, result.stderr
+    good("build", "--quiet", "--classes", "4", "--from", tmp_path / "lmdbs", tmp_path / "out")
     assert [(split.name, split.rows) for split in Manifest.load(tmp_path / "out").splits] == [("train", 3), ("val", 2)]
-    result = run("build", "--quiet", "--classes", "4", "--from", tmp_path / "lmdbs/val", tmp_path / "val")
+    good("build", "--quiet", "--classes", "4", "--from", tmp_path / "lmdbs/val", tmp_path / "val")
     assert [split.rows for split in Manifest.load(tmp_path / "val").splits] == [2]
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -17,10 +15,10 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from conftest import HANG, NAMES, SMALL_SHARDS, RawFolder, ended, make_raw, pack, run
+from conftest import HANG, NAMES, SMALL_SHARDS, RawFolder, ended, errors_of, good, make_raw, pack, python, run
 from drills.published import same
 from faulty_proxy import BUSY, ERROR, times
-from store_servers import credentials, new_url, proxy
+from store_servers import credentials, new_url, proxy, upload
 
 import packer.workers.run
 from packer.errors import BusyError
@@ -54,15 +52,8 @@ def environment() -> Iterator[None]:
 def uploaded(folder: Path) -> str:
     """Return the URL of a copy of a folder."""
     url = new_url()
-    copy_to(url, folder)
+    upload(folder, url)
     return url
-
-
-def copy_to(url: str, folder: Path) -> None:
-    store = open_store(url)
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            store.put(str(path.relative_to(folder)), path.read_bytes())
 
 
 @pytest.fixture(scope="module")
@@ -147,8 +138,7 @@ def test_a_class_table_may_lie_in_a_folder_of_the_bucket(raw_folder: RawFolder, 
     store = open_store(url)
     store.put("notes/my_classes.csv", store.read("class_dict.csv")[0])
     store.delete(["class_dict.csv"])
-    found = run("probe", "--write", tmp_path / "packer.toml", url)
-    assert found.exit_code == 0
+    good("probe", "--write", tmp_path / "packer.toml", url)
     assert f'classes = "{url}/notes/my_classes.csv"' in (tmp_path / "packer.toml").read_text()
     out = pack(Path(url), tmp_path / "out", "--config", tmp_path / "packer.toml")
     assert [known.name for known in Manifest.load(out).classes.classes] == list(NAMES)
@@ -173,8 +163,7 @@ def test_errors_name_the_url(tmp_path: Path) -> None:
         assert result.exit_code == 1
         assert url in result.stderr
         assert PARTIAL not in result.stderr + result.output
-    empty = run("build", new_url(), tmp_path / "out")
-    assert (empty.exit_code, "no object below this URL" in empty.stderr) == (1, True)
+    assert "no object below this URL" in errors_of(1, "build", new_url(), tmp_path / "out")
     secret = run("build", "s3://me:hush@bucket/raw", tmp_path / "out")
     assert secret.exit_code != 0
     assert "has a user, a key or options" in secret.stderr
@@ -309,9 +298,7 @@ def test_a_ranged_file_reads_only_the_blocks_that_are_asked_for() -> None:
 def test_a_plan_of_a_bucket_is_built_in_parts(raw_folder: RawFolder, bucket: str, tmp_path: Path) -> None:
     plan, out = tmp_path / "plan", tmp_path / "out"
     assert run("plan", *SHARDS, bucket, plan).exit_code == 0
-    nothing = run("build-part", "--plan", plan, "--part", "1/1", "--raw", new_url(), out)
-    assert nothing.exit_code == 1
-    assert "holds no objects" in nothing.stderr
+    assert "holds no objects" in errors_of(1, "build-part", "--plan", plan, "--part", "1/1", "--raw", new_url(), out)
     for part in ("2/2", "1/2"):
         assert run("build-part", "--plan", plan, "--part", part, out).exit_code == 0
     assert run("commit", "--plan", plan, out).exit_code == 0
@@ -325,17 +312,13 @@ def names_and_bytes(out: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("command", ["bench", "repair"])
 def test_commands_of_folders_refuse_urls_before_work(bucket: str, command: str) -> None:
-    answer = run(*command.split(), bucket)
-    assert answer.exit_code == 2
-    assert f"{bucket}: expected a folder of this machine" in answer.stderr
+    assert f"{bucket}: expected a folder of this machine" in errors_of(2, *command.split(), bucket)
 
 
 def test_a_bucket_that_is_not_there_is_a_mistake_and_no_reason_to_try_again(tmp_path: Path) -> None:
     raw = make_raw(tmp_path / "raw", {"train": 2}).path
     for arguments in (("s3://no-such-bucket/raw", tmp_path / "out"), (raw, "s3://no-such-bucket/out")):
-        answer = run("build", *arguments)
-        assert answer.exit_code == 1
-        assert "there is no such bucket" in answer.stderr
+        assert "there is no such bucket" in errors_of(1, "build", *arguments)
 
 
 def test_workers_have_the_environment_of_now(raw_folder: RawFolder, bucket: str, tmp_path: Path) -> None:
@@ -349,7 +332,7 @@ os.environ.update({known!r})
 build_pack({bucket!r}, {str(tmp_path / "out")!r}, labels="index", workers=2)
 """
     bare = {name: value for name, value in os.environ.items() if name not in known}
-    subprocess.run([sys.executable, "-c", program], check=True, env=bare, timeout=HANG)
+    python("-c", program, env=bare, timeout=HANG)
     assert names_and_bytes(tmp_path / "out") == names_and_bytes(tmp_path / "local")
 
 
@@ -359,7 +342,6 @@ def test_a_name_that_no_client_can_use_is_named_with_what_to_do(raw_folder: RawF
     where = f"{os.environ['AWS_ENDPOINT_URL']}/{bucket}/{folder}//odd.png"
     with urllib.request.urlopen(urllib.request.Request(where, data=b"1", method="PUT"), timeout=HANG):
         pass
-    answer = run("build", url, tmp_path / "out")
-    assert answer.exit_code == 1
-    assert "//odd.png" in answer.stderr
-    assert "rename or delete it" in answer.stderr
+    errors = errors_of(1, "build", url, tmp_path / "out")
+    assert "//odd.png" in errors
+    assert "rename or delete it" in errors

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -123,26 +122,6 @@ def test_labels_of_16_bits_and_ignored_pixels_stay(tmp_path: Path) -> None:
     converted(PackSource.at(before), tmp_path / "out", labels="index")
     assert rows_of(tmp_path / "out") == rows_of(before)
     assert Manifest.load(tmp_path / "out").statistics == Manifest.load(before).statistics
-
-
-def test_the_second_time_nothing_is_read(packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    converted(PackSource.at(packed), tmp_path / "out")
-    monkeypatch.setattr(PackSource, "load", None)
-    monkeypatch.setattr(PackSource, "heads", lambda source, refs: iter(()))
-    assert converted(PackSource.at(packed), tmp_path / "out").reused == ROWS
-
-
-def test_after_a_change_the_pack_is_that_of_a_fresh_build(own: tuple[RawFolder, Path], tmp_path: Path) -> None:
-    raw, before = own
-    converted(PackSource.at(before), tmp_path / "out")
-    write_png(raw.path / "train/images/street_004.png", raw.images["val", "street_000"])
-    (raw.path / "train/images/street_007.png").unlink()
-    (raw.path / "train/masks/street_007.png").unlink()
-    pack(raw.path, before, "--shard-size", "12KB")
-    summary = converted(PackSource.at(before), tmp_path / "out")
-    converted(PackSource.at(before), tmp_path / "fresh")
-    assert 0 < summary.reused < summary.rows == 14
-    assert same(tmp_path / "out", tmp_path / "fresh")
 
 
 def test_a_difference_names_the_field_that_changed(own: tuple[RawFolder, Path], tmp_path: Path) -> None:
@@ -291,15 +270,6 @@ def test_numbers_in_no_class_are_refused_although_the_checksum_is_right(
     monkeypatch.setattr(PackSource, "load", wrong)
     with pytest.raises(RejectedError, match="numbers in its label that are in none of 4 classes"):
         converted(PackSource.at(own[1]), tmp_path / "out")
-
-
-def test_rows_are_listed_with_their_places(packed: Path) -> None:
-    refs = list(PackSource.at(packed).rows())
-    assert len({ref.parts for ref in refs}) == len(refs) == ROWS
-    source = PackSource.at(packed)
-    assert len(source.states(refs)) == ROWS
-    identities: Iterator[Any] = iter(source.identities(refs))
-    assert len(set(identities)) == ROWS
 
 
 @pytest.mark.parametrize("row", ["9" * 5000, "-1", "1e3", "", "0/0", "\u0661" * 30])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from any_pack import NAMES, write_any_pack
-from conftest import pack, run, scene, write_png
+from conftest import errors_of, good, json_of, pack, run, scene, write_png
 from drills.band_files import blocks_tiff
 from drills.published import same
 from test_sources_pack import converted
@@ -94,8 +93,7 @@ def sums_of(out: Path) -> Sums:
 
 
 def convert(source: Path, out: Path, *options: object) -> Path:
-    result = run("build", "--quiet", "--workers", "1", *options, "--from", source, out)
-    assert result.exit_code == 0, result.stderr
+    good("build", "--quiet", "--workers", "1", *options, "--from", source, out)
     return out
 
 
@@ -134,7 +132,7 @@ def test_fields_of_every_kind_and_type_become_equal_rows_of_any_format(
 @pytest.mark.parametrize("to", STORAGES)
 def test_what_is_not_named_stays_as_it_is(source: Path, tmp_path: Path, to: str) -> None:
     check_equal(source, convert(source, tmp_path / "out", "--format", to))
-    again = json.loads(run("build", "--json", "--format", to, "--from", source, tmp_path / "out").stdout)
+    again = json_of("build", "--json", "--format", to, "--from", source, tmp_path / "out")
     assert again["reused_rows"] == len(KEYS)
     assert run("diff", source, tmp_path / "out").exit_code == 0
 
@@ -183,7 +181,7 @@ def test_after_a_label_arrived_the_pack_is_that_of_a_fresh_build(tmp_path: Path)
     (tmp_path / "a1.png").rename(raw / "masks/a1.png")
     (raw / "depth/a3.png").unlink()
     pack(raw, before, *options)
-    difference = json.loads(run("diff", "--json", before, out).stdout)["changed_fields"]
+    difference = json_of("diff", "--json", before, out)["changed_fields"]
     assert difference == {"all/a1": ["label"], "all/a3": ["depth"]}
     convert(before, out, "--shard-size", "40KB")
     assert same(out, convert(before, tmp_path / "fresh", "--shard-size", "40KB"))
@@ -241,9 +239,7 @@ class _Any:
     ],
 )
 def test_wrong_usage_says_what_to_do(source: Path, tmp_path: Path, options: tuple[str, ...], message: str) -> None:
-    result = run("build", "--quiet", *options, "--from", source, tmp_path / "out")
-    assert result.exit_code == 2
-    assert message in result.stderr
+    assert message in errors_of(2, "build", "--quiet", *options, "--from", source, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

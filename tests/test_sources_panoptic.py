@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import opencv_rgb, pack, run, write_png
+from conftest import errors_of, json_of, opencv_rgb, pack, run, write_png
 from handmade import chunk, exif, png
 from numpy.typing import NDArray
 
@@ -115,10 +115,10 @@ def test_pngs_with_ids_are_not_pictures(tmp_path: Path) -> None:
     raw = panoptic_folder(tmp_path / "raw")  # its pictures and its PNGs have the same names
     out = pack(raw, tmp_path / "out", *OPTIONS[:2])
     assert len(open_dataset(out, "all")) == 3
-    facts = json.loads(run("probe", "--json", raw).stdout)
+    facts = json_of("probe", "--json", raw)
     assert (facts["annotations"], facts["objects"]) == (FILE, {"person": 9, "tree": 3})
     (raw / "objects.json").write_text(json.dumps({"images": [{"id": 1, "file_name": "a.png"}], **OUTLINES}))
-    assert json.loads(run("probe", "--json", raw).stdout)["annotations"] == "objects.json"
+    assert json_of("probe", "--json", raw)["annotations"] == "objects.json"
     (raw / "train2017").rename(raw / "elsewhere")
     (raw / FILE).rename(raw / "annotations/segments.json")
     for file in (raw / "annotations/panoptic_train2017").iterdir():
@@ -142,7 +142,7 @@ def test_ids_are_of_the_picture_before_exif_turns_it(tmp_path: Path) -> None:
 
 def test_what_is_lost_is_counted(tmp_path: Path) -> None:
     raw = panoptic_folder(tmp_path / "raw", [*SEGMENTS, segment(9, 999)])
-    facts = json.loads(run("build", "--json", "--crowd", "ignore", *OPTIONS, raw, tmp_path / "out").stdout)
+    facts = json_of("build", "--json", "--crowd", "ignore", *OPTIONS, raw, tmp_path / "out")
     assert facts["note_totals"] == {
         "objects painted": 9,
         "objects without a pixel": 3,
@@ -213,9 +213,7 @@ def test_damaged_files_stop_the_plan(tmp_path: Path, change: dict[str, Any], wor
     facts = json.loads((raw / FILE).read_text())
     facts["annotations"][1] |= change
     (raw / FILE).write_text(json.dumps(facts))
-    failed = run("build", *OPTIONS, raw, tmp_path / "out")
-    assert failed.exit_code == 1
-    assert words in failed.stderr
+    assert words in errors_of(1, "build", *OPTIONS, raw, tmp_path / "out")
     del facts["annotations"][1]["segments_info"]
     (raw / FILE).write_text(json.dumps(facts))
     assert "has no segments_info" in run("build", *OPTIONS, raw, tmp_path / "out").stderr

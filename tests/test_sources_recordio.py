@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import run
+from conftest import good, run
 from hypothesis import given
 from hypothesis import strategies as st
 from stored_scenes import png, rec_picture, rec_record, scenes_of, write_recordio
@@ -226,9 +226,7 @@ def test_changed_bytes_cost_rows_and_never_more(tmp_path: Path) -> None:
 def test_the_command_packs_records(tmp_path: Path) -> None:
     write_recordio(tmp_path / "recs", SCENES)
     out = tmp_path / "out"
-    result = run("build", "--quiet", "--classes", "4", "--from", tmp_path / "recs", out)
-    assert result.exit_code == 0, result.stderr
+    good("build", "--quiet", "--classes", "4", "--from", tmp_path / "recs", out)
     assert [(split.name, split.rows) for split in Manifest.load(out).splits] == [("all", 5)]
-    result = run("build", "--quiet", "--classes", "4", "--from", tmp_path / "recs/{images,masks}.rec", tmp_path / "two")
-    assert result.exit_code == 0, result.stderr
+    good("build", "--quiet", "--classes", "4", "--from", tmp_path / "recs/{images,masks}.rec", tmp_path / "two")
     assert run("diff", tmp_path / "recs", out).exit_code == 0

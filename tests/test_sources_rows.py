@@ -17,7 +17,7 @@ from drills.published import same
 from row_loaders import CLASSES, HEIGHT, WIDTH, Changed, Hostile, OneBuffer, Unlabelled, scene_of
 
 import packer.workers.run
-from packer import InputError, RejectedError, Rows, UsageError, build_pack, diff_pack, verify_pack
+from packer import InputError, Rows, UsageError, build_pack, diff_pack, verify_pack
 from packer.building import Summary
 from packer.errors import EngineError
 from packer.sources import portable_functions as functions
@@ -56,17 +56,6 @@ def deliver(value: object, at: str = KEYS[7]) -> Callable[[str], Any]:
         return {**scene_of(key), **value} if isinstance(value, dict) else value
 
     return load
-
-
-def test_the_pixels_are_those_that_the_function_returns(tmp_path: Path) -> None:
-    """In worker processes: the function comes from a module."""
-    summary = packed(tmp_path / "out", Rows(KEYS, scene_of))
-    assert (summary.rows, summary.rejects, verify_pack(tmp_path / "out", deep=True)) == (len(KEYS), (), [])
-    rows = open_dataset(tmp_path / "out")
-    assert [rows.key(index) for index in range(len(rows))] == KEYS
-    for key, (image, label) in zip(KEYS, rows, strict=True):
-        assert np.array_equal(image.numpy().transpose(1, 2, 0), scene_of(key)["image"])
-        assert np.array_equal(label.numpy(), scene_of(key)["label"])
 
 
 def test_the_pack_is_that_of_a_folder_with_the_same_pixels(tmp_path: Path, in_process: None) -> None:
@@ -197,13 +186,6 @@ def test_a_bad_row_is_named_and_counted_and_the_others_are_packed(tmp_path: Path
     assert same(tmp_path / "out", tmp_path / "again"), "the words are part of the fingerprint"
 
 
-def test_a_bad_row_fails_the_build_by_name(tmp_path: Path, in_process: None) -> None:
-    with pytest.raises(RejectedError, match="1 of 20 pairs is bad") as refused:
-        packed(tmp_path / "none", Rows(KEYS[:20], BAD["raises"][0]))
-    assert KEYS[7] in str(refused.value)
-    assert not (tmp_path / "none" / "manifest.json").exists()
-
-
 @pytest.mark.parametrize(
     "shapes", [pytest.param((2,), marks=pytest.mark.short), pytest.param((1, 2), marks=pytest.mark.long)]
 )
@@ -274,13 +256,9 @@ def test_keys_have_splits_and_may_come_from_a_function(tmp_path: Path, in_proces
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        (["a", "b", "a"], "all/a: has more than one row"),
-        (["a", "b\n"], "has control characters"),
-        (["a", ""], "is empty"),
         (["a", 5], "5 is not a key; expected a text, or a pair of a split and a key"),
         ([("train", 5)], r"\('train', 5\) is not a key"),
         ([("a/b", "c")], "is not the name of a split"),
-        ([], "has no rows"),
     ],
 )
 def test_keys_that_no_pack_can_hold_are_refused_before_work(tmp_path: Path, keys: list[Any], message: str) -> None:

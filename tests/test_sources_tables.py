@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import run
+from conftest import good, run
 from drills.damaged_packs import Worker
 from stored_scenes import png, scenes_of, table_of, write_hugging_face, write_parquet
 
@@ -149,8 +149,7 @@ def test_the_splits_of_a_saved_data_set_are_its_folders(tmp_path: Path) -> None:
     for split, keys in (("train", ("k0", "k1", "k2", "k3", "k4", "k5")), ("holdout", ("k6",))):
         write_hugging_face(folder / split, {key: SCENES[key] for key in keys})
     (folder / "dataset_dict.json").write_text('{"splits": ["train", "holdout"]}')
-    result = run("build", "--quiet", "--classes", "4", "--key", "name", "--from", folder, tmp_path / "out")
-    assert result.exit_code == 0, result.stderr
+    good("build", "--quiet", "--classes", "4", "--key", "name", "--from", folder, tmp_path / "out")
     assert {split.name: split.rows for split in Manifest.load(tmp_path / "out").splits} == {"train": 6, "holdout": 1}
     image = open_dataset(tmp_path / "out", "holdout")[0].image.numpy()
     assert np.array_equal(image, SCENES["k6"][0].transpose(2, 0, 1))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import run
+from conftest import good
 from stored_scenes import example, message, png, record, scenes_of, varint, write_tfrecord
 
 from packer.errors import BadPair
@@ -192,6 +192,5 @@ def test_the_command_packs_records(tmp_path: Path) -> None:
     (tmp_path / "records").mkdir()
     write_tfrecord(tmp_path / "records" / "train-00000-of-00001.tfrecord", SCENES)
     out = tmp_path / "out"
-    result = run("build", "--quiet", "--classes", "4", "--from", tmp_path / "records", "--key", "name", out)
-    assert result.exit_code == 0, result.stderr
+    good("build", "--quiet", "--classes", "4", "--from", tmp_path / "records", "--key", "name", out)
     assert [(split.name, split.rows) for split in Manifest.load(out).splits] == [("train", 5)]

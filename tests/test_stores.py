@@ -24,7 +24,7 @@ import pytest
 from conftest import HANG
 from faulty_proxy import BUSY, CUT, DOUBLED, ERROR, LOST, SLOW, times
 from fsspec.implementations.memory import MemoryFile, MemoryFileSystem
-from store_servers import credentials, new_url, proxy, server
+from store_servers import credentials, new_url, proxy, server, use_server
 
 from readers.contract import atomic
 from readers.contract.errors import DamagedError, RequestError, StoreBusyError, StoreError
@@ -317,8 +317,7 @@ class SlowServer:
 def test_a_slow_upload_is_not_taken_for_a_dead_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     """The client counts the seconds of an upload as silence."""
     url = SlowServer(8 << 20).url
-    for name, value in credentials(url).items():
-        monkeypatch.setenv(name, value)
+    use_server(url, monkeypatch)
     monkeypatch.setattr(object_store, "SILENT_SECONDS", 0.3)
     monkeypatch.setattr(object_store, "SLOWEST", 4 << 20)
     monkeypatch.setattr(object_store, "STEP", 0.5)

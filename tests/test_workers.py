@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import HANG, RawFolder, make_raw, pack, run
+from conftest import HANG, RawFolder, good, make_raw, pack, run
 from drills.processes import orphans
 from drills.worker_crashes import drill
 
@@ -285,8 +285,7 @@ def test_the_sample_and_the_shards_share_their_processes(
         real(self, job)
 
     monkeypatch.setattr(Worker, "give", spy)
-    done = run("build", "--workers", 1, "--shard-size", "40KB", raw.path, tmp_path / "out")
-    assert done.exit_code == 0, done.stderr
+    good("build", "--workers", 1, "--shard-size", "40KB", raw.path, tmp_path / "out")
     sampled, built = ({worker for worker, name in heard if name == kind} for kind in ("InspectJob", "ShardJob"))
     assert len(sampled) == 1
     assert sampled <= built

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from conftest import HANG, make_raw
+from conftest import HANG, make_raw, python
 
 PACKER = """
 import multiprocessing
@@ -47,25 +45,18 @@ def test_a_preload_that_fails_is_reported_once(tmp_path: Path, change: str) -> N
     if change == "import error":
         (tmp_path / "sitecustomize.py").write_text(IMPORT_ERROR)
     code, warns = CHANGES[change]
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            PACKER.format(change=code),
-            "build",
-            "--quiet",
-            "--workers",
-            "2",
-            raw.path,
-            tmp_path / "out",
-        ],
+    done = python(
+        "-c",
+        PACKER.format(change=code),
+        "build",
+        "--quiet",
+        "--workers",
+        "2",
+        raw.path,
+        tmp_path / "out",
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])},
-        capture_output=True,
-        text=True,
-        check=False,
         timeout=HANG,
     )
-    assert done.returncode == 0, done.stderr
     assert (
         done.stderr.count("could not import packer.workers.preload" if change == "import error" else "could not import")
         == warns

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import RawFolder, make_raw, run
+from conftest import RawFolder, errors_of, good, make_raw, run
 
 from packer.decoding.decode import decode_image
 from packer.decoding.rules import ImageRules
@@ -55,8 +55,7 @@ def test_bytes_and_rejects_are_those_of_worker_processes(
     for name in ("processes", "here"):
         if name == "here":
             in_process(monkeypatch)
-        done = run("build", *options, tmp_path / name)
-        assert done.exit_code == 0, done.stderr
+        done = good("build", *options, tmp_path / name)
         answer = json.loads(done.stdout)
         answers.append({key: answer[key] for key in ("pairs", "rows", "rejects", "splits", "bytes", "findings")})
     assert len(answers[0]["rejects"]) == 2
@@ -69,9 +68,8 @@ def test_errors_are_those_of_worker_processes(raw: RawFolder, tmp_path: Path, mo
     for name in ("processes", "here"):
         if name == "here":
             in_process(monkeypatch)
-        failed = run("build", "--quiet", raw.path, tmp_path / name)
-        assert failed.exit_code == 1
-        words.append(failed.stderr)
+        errors = errors_of(1, "build", "--quiet", raw.path, tmp_path / name)
+        words.append(errors)
     assert words[0] == words[1]
     assert "street_003.png" in words[0]
 

@@ -94,7 +94,3 @@ def table(seconds: dict[str, list[float]], pairs: int) -> list[tuple[str, ...]]:
 
 def three(numbers: Sequence[float], digits: str) -> list[str]:
     return [format(number, digits) for number in (statistics.median(numbers), min(numbers), max(numbers))]
-
-
-if __name__ == "__main__":
-    main()

@@ -94,7 +94,3 @@ def table(turns: dict[str, list[Turn]]) -> Iterator[tuple[str, ...]]:
 def quarters(ratios: list[float]) -> list[str]:
     """Return the median between the two quartiles."""
     return [f"{ratio:.3f}" for ratio in quantiles(ratios)]
-
-
-if __name__ == "__main__":
-    main()

@@ -169,7 +169,3 @@ def _reference(name: str) -> str:
         return "jpeg, bare loop"
     encoding, *form = name.split(", ")
     return ", ".join(["raw", *form]) if encoding == "zstd" else "raw"
-
-
-if __name__ == "__main__":
-    main()

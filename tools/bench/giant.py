@@ -161,7 +161,3 @@ def _times(pack: Pack, field: Field) -> list[float]:
         shard.window(field, 0, tuple(map(slice, starts, map(add, starts, size))))
         times.append(time.perf_counter() - began)
     return times
-
-
-if __name__ == "__main__":
-    main()

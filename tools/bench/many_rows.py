@@ -63,7 +63,3 @@ def make_row(key: tuple[str, str]) -> dict[str, Any]:
         patches[0] = IGNORE
     side = SIDE // PATCH
     return {"image": noise, "label": patches.repeat(side, 0).repeat(side, 1)}
-
-
-if __name__ == "__main__":
-    main()

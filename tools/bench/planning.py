@@ -241,7 +241,3 @@ def measured() -> Iterator[Measured]:
 def anonymous() -> int:
     """Return the resident memory of this process without mapped files, in KiB."""
     return int(Path("/proc/self/status").read_text().partition("RssAnon:")[2].split()[0])
-
-
-if __name__ == "__main__":
-    main()

@@ -71,7 +71,3 @@ def rows(folder: Path, pairs: int, shard_rows: int, hub: HubServer | None) -> It
             f"{pushed.bytes / whole.bytes:.1%}",
             *([f"{(hub.received - before) / whole.bytes:.1%}"] if hub else []),
         ]
-
-
-if __name__ == "__main__":
-    main()

@@ -98,7 +98,3 @@ def read(pack: Path, rank: int, ranks: int, threads: int, barrier: Barrier, resu
     started = time.monotonic()
     rows = sum(len(images) for _ in range(ranks * PASSES) for images, _ in loader)
     results.put((rows, started, time.monotonic()))
-
-
-if __name__ == "__main__":
-    main()

@@ -50,7 +50,3 @@ def cpu_of(command: Sequence[str]) -> float:
     subprocess.run([sys.executable, "-m", "packer", *command], check=True, capture_output=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-
-if __name__ == "__main__":
-    main()

@@ -116,6 +116,3 @@ def classes_of(label: Pixels) -> Pixels:
 
 
 SCRIPTS = {script.__name__: script for script in (pillow_npy, cv2_h5py, cv2_lmdb, tar_of_jpeg)}
-
-if __name__ == "__main__":
-    main()

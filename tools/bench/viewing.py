@@ -118,7 +118,3 @@ def print_memory(page: Page, process: subprocess.Popen[str], when: str) -> None:
     nodes = page.evaluate("() => document.querySelectorAll('*').length")
     own = int(re.findall(r"RssAnon:\s+(\d+)", Path(f"/proc/{process.pid}/status").read_text())[0]) / 1024
     print(f"{when}: page {heap:5.1f} MiB, {nodes} elements; server {own:5.0f} MiB", flush=True)
-
-
-if __name__ == "__main__":
-    main()

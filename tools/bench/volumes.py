@@ -138,7 +138,3 @@ def _peer(python: str, raw: Path, way: str, suffix: str, seconds: float) -> floa
     arguments = [python, "-c", PEER, str(raw), way, suffix, str(WINDOW), str(seconds)]
     rate: float = json.loads(subprocess.run(arguments, check=True, capture_output=True, text=True).stdout)
     return rate
-
-
-if __name__ == "__main__":
-    main()

@@ -95,7 +95,3 @@ def _copy(picture: NDArray[np.uint8], windows: list[list[int]], out: NDArray[np.
 def _read(data: SegDataset, windows: list[list[int]], out: NDArray[np.uint8]) -> None:
     cut = BatchWindows((CROP, CROP), 0, windows, [False] * BATCH)
     data._reader.read([0] * BATCH, lambda shape, dtype: out, cut)
-
-
-if __name__ == "__main__":
-    main()

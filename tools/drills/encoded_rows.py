@@ -7,7 +7,6 @@ Exits 1 if anything else happens, or a row takes more than 5 seconds.
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from pathlib import Path
 
@@ -31,7 +30,3 @@ def main() -> int:
         wrong |= found
     print("\n".join(sorted(wrong)), end="\n" * bool(wrong))
     return int(bool(wrong))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

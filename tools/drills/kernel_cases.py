@@ -296,6 +296,3 @@ IN_PYTHON: dict[str, Callable[[np.random.Generator], int]] = {
     "threads": kernel_threads.case,
 }
 CASES = (*FUNCTIONS, *IN_PYTHON)
-
-if __name__ == "__main__":
-    main()

@@ -117,7 +117,3 @@ def environment(folder: Path, form: str) -> dict[str, str]:
         "ASAN_OPTIONS": "detect_leaks=0:quarantine_size_mb=16:allocator_may_return_null=1",
         "UBSAN_OPTIONS": "print_stacktrace=1",
     }
-
-
-if __name__ == "__main__":
-    main()
