@@ -45,7 +45,7 @@ class NiftiSlices(NiftiSource):
     ) -> None:
         super().__init__(root, templates, volumes, axis, channels)
         self._lock = Lock()
-        self._unpacked: OrderedDict[str, tuple[FileState, bytes | str]] = OrderedDict()
+        self._unpacked: OrderedDict[str, tuple[FileState, bytearray | str]] = OrderedDict()
 
     def as_volumes(self) -> Source:
         return NiftiVolumes(self.root, self.templates, self.volumes, self.axis, self.channels)
@@ -103,7 +103,7 @@ class NiftiSlices(NiftiSource):
         picture = scan.slice(number, wholes)
         return class_slice(picture) if field and not isinstance(picture, Strip) else picture
 
-    def _bytes(self, path: str, volume: Volume, most: int) -> bytes:
+    def _bytes(self, path: str, volume: Volume, most: int) -> bytearray:
         """Return all bytes of a volume, and keep the bytes of the last volumes."""
         with self._lock:
             state = state_of(f"{self.root}/{path}")
@@ -126,7 +126,7 @@ class NiftiSlices(NiftiSource):
             self._unpacked.popitem(last=False)
 
     @staticmethod
-    def _whole(volume: Volume) -> bytes | str:
+    def _whole(volume: Volume) -> bytearray | str:
         """Return all bytes, or why they cannot be read, which is the reason for all slices."""
         try:
             return volume.all_bytes()

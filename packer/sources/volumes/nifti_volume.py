@@ -123,11 +123,15 @@ class Volume:
         """The type of the values: float32 if they are scaled, because then they are not whole any more."""
         return np.dtype(np.float32) if self.is_scaled else self.dtype.newbyteorder("=")
 
-    def all_bytes(self) -> bytes:
+    def all_bytes(self) -> bytearray:
         """Return the header and the numbers. Raise BadPair if their length or the checksum of gzip is wrong."""
         if self.size > MOST_BYTES:
             raise BadPair(f"has {self.size:,} bytes, and at most {MOST_BYTES:,} are read at once; {IN_PARTS}")
-        return b"".join(self.pieces())
+        every, end = bytearray(self.offset + self.size), 0
+        for piece in self.pieces():
+            every[end : end + len(piece)] = piece
+            end += len(piece)
+        return every
 
     def pieces(self) -> Iterator[bytes]:
         """Yield the header and the numbers, some at a time. Behind the last ones raise BadPair like `all_bytes`."""
@@ -161,7 +165,7 @@ class Volume:
             if not missing:
                 data.clear()
 
-    def numbers(self, number: int, whole: bytes | None = None, channel: int = 0) -> NDArray[Any]:
+    def numbers(self, number: int, whole: bytearray | None = None, channel: int = 0) -> NDArray[Any]:
         """Return the stored numbers (H,W) of a slice of a channel: the later one of the two axes left goes down.
 
         They are taken from all bytes, if these are given or needed.

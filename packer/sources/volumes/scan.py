@@ -88,7 +88,7 @@ class Scan:
         numbers = np.stack([plane.astype(self.value_dtype, copy=False) for plane in planes], -1)
         return Strip(self.header(), FilePixels(numbers))
 
-    def slice(self, number: int, wholes: Sequence[bytes | None]) -> NDArray[Any] | Strip:
+    def slice(self, number: int, wholes: Sequence[bytearray | None]) -> NDArray[Any] | Strip:
         """Return a slice. `wholes` has all bytes of each file that is not read in parts."""
         return self.picture(
             [
