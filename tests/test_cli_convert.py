@@ -121,7 +121,10 @@ def test_a_damaged_pack_is_named(source: Path, tmp_path: Path) -> None:
         (("--from", "{source}", "{out}", "--classes", "12"), "--classes: says how files are read, but"),
         (("--from", "{source}", "{out}", "--ignore", "0"), "--ignore: says how files are read, but"),
         (("--from", "{source}", "{out}", "--image-range", "0,9"), "--image-range: says how files are read, but"),
-        (("--from", "{source}", "{out}", "--split", "80/20"), "--split: divides the files of a folder"),
+        (
+            ("--from", "{source}", "{out}", "--split", "80/20"),
+            "--split: there are splits already, such as",
+        ),
         (("--from", "{source}", "{out}", "--only", "test"), "--only test: there is no such split, only train, val"),
         (("{raw}", "{out}", "--only", "test"), "--only test: there is no such split, only train, val"),
         (("--from", "{source}"), "Missing argument 'OUT'"),

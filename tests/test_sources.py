@@ -272,8 +272,8 @@ def test_the_functions_take_a_source_in_the_place_of_the_folder(folder: FolderSo
 
 
 def test_a_source_refuses_the_options_of_folders_and_needs_classes(folder: FolderSource, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="--split: divides the files of a folder, and rows of the kind"):
-        build_pack(folder, tmp_path / "out", split="80/20")
+    with pytest.raises(UsageError, match="--split-exact: is for the files of a folder; for rows of the kind"):
+        build_pack(folder, tmp_path / "out", split="80/20", split_exact=True)
     with pytest.raises(
         InputError, match=r"^no class table; .* --classes FILE, with a name in each line, or classes=\["
     ):

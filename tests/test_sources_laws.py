@@ -17,7 +17,8 @@ from drills.published import same
 from stored_scenes import KINDS, Kind, Scenes, scenes_of
 
 from packer.building import Summary, build
-from packer.errors import InputError, LostFileError, RejectedError, TooManyRejectsError
+from packer.errors import InputError, LostFileError, RejectedError, TooManyRejectsError, UsageError
+from packer.pairs.split_by_hash import Shares
 from packer.plan import request as requests
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Request
@@ -64,6 +65,21 @@ def place(kind: Kind, tmp_path: Path) -> Path:
     return tmp_path / "rows"
 
 
+def test_splits_are_drawn_by_the_keys(kind: Kind, shared: Path, shared_pack: Path, tmp_path: Path) -> None:
+    source, shares = kind.open(shared), Shares.parse("60/40")
+    if source.keeps_splits:
+        with pytest.raises(UsageError, match="have the splits that their keys name"):
+            packed(source, tmp_path / "out", split="60/40")
+        return
+    packed(source, tmp_path / "out", split="60/40")
+    assert {entry.name for entry in Manifest.load(tmp_path / "out").splits} == {"train", "val"}
+    for split in ("train", "val"):
+        rows = open_dataset(tmp_path / "out", split)
+        assert {shares.split_of(source.group_of(rows.key(index))) for index in range(len(rows))} == {split}
+    before, after = rows_of(shared_pack), rows_of(tmp_path / "out")
+    assert before == after
+
+
 def request_of(source: Source, out: Path, skip: bool = False, **options: Any) -> Request:
     options = {"classes": None if source.kind == "pack" else "4", "labels": "index", "shard_size": 9000, **options}
     return requests.request_of(source, out, on_bad="skip" if skip else "fail", **options)
@@ -76,7 +92,7 @@ def packed(source: Source, out: Path, workers: int = 1, **options: Any) -> Summa
 
 def rows_of(out: Path) -> dict[str, tuple[bytes, bytes]]:
     """Return the bytes of image and label of each row, by its key."""
-    rows = open_dataset(out)
+    rows = open_dataset(out, "all")
     return {
         rows.key(index): (rows[index][0].numpy().tobytes(), rows[index][1].numpy().tobytes())
         for index in range(len(rows))

@@ -18,12 +18,14 @@ from numpy.typing import NDArray
 
 from packer import build_pack
 from packer.errors import InputError, RejectedError, UsageError
+from packer.pairs.split_by_hash import Shares
 from packer.recipe.row_ref import RowRef
 from packer.sources.container import Names
 from packer.sources.reopen import reopen
 from packer.sources.volumes.nifti import NiftiSlices
 from packer.sources.volumes.nifti_volume import Volume
 from readers import open_dataset
+from readers.contract.tiles import picture_of
 
 pytestmark = pytest.mark.usefixtures("in_process")
 
@@ -402,6 +404,29 @@ def test_kept_volumes_are_bounded_by_their_bytes(tmp_path: Path, monkeypatch: py
         for ref in source.rows():
             source.load(ref)
         assert len(source._unpacked) == kept
+
+
+@pytest.mark.parametrize("options", [("--size", "native"), ("--volumes",)])
+def test_all_slices_of_a_volume_are_in_one_drawn_split(options: tuple[str, ...], tmp_path: Path) -> None:
+    files = {f"{folder}/scan_{key}.nii.gz": GOOD for folder in ("images", "labels") for key in range(12)}
+    drawn = ("--split", "60/40", "--classes", 600, "--bands", "all", *options)
+    result = run("build", "--from", write(tmp_path / "raw", files), *drawn, tmp_path / "out")
+    assert result.exit_code == 0, result.stderr
+    shares = Shares.parse("60/40")
+    for split in ("train", "val"):
+        rows = open_dataset(tmp_path / "out", split)
+        assert {shares.split_of(rows.key(index).partition("/")[0]) for index in range(len(rows))} == {split}
+
+
+def test_tiles_of_a_picture_stay_together_when_a_pack_is_divided(tmp_path: Path) -> None:
+    files = {f"{folder}/scan_{key}.nii.gz": GOOD for folder in ("images", "labels") for key in range(12)}
+    tiled = ("--classes", 600, "--bands", "all", "--fit", "tile", "--size", "4x4")
+    run("build", "--from", write(tmp_path / "raw", files), *tiled, tmp_path / "tiles")
+    assert run("build", "--from", tmp_path / "tiles", "--split", "60/40", tmp_path / "out").exit_code == 0
+    shares = Shares.parse("60/40")
+    for split in ("train", "val"):
+        rows = open_dataset(tmp_path / "out", split)
+        assert {shares.split_of(picture_of(rows.key(index))) for index in range(len(rows))} == {split}
 
 
 def test_a_slope_without_a_finite_intercept_is_refused(tmp_path: Path) -> None:

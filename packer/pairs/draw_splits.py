@@ -54,7 +54,7 @@ class SplitDrawer:
     def notes(self, is_exact: bool = False) -> Iterator[str]:
         """Yield a warning for each drawn split that is too small."""
         advice = "" if is_exact else "; --split-exact draws splits of exact sizes"
-        return (f"{words}{advice}" for words in _small_splits(self.shares, self.counts))
+        return (f"{words}{advice}" for words in small_splits(self.shares, self.counts))
 
 
 def draw_splits(candidates: Candidates, drawer: SplitDrawer, pixels: Mapping[str, ClassPixels] | None) -> None:
@@ -67,7 +67,7 @@ def draw_splits(candidates: Candidates, drawer: SplitDrawer, pixels: Mapping[str
     candidates.notes += drawer.notes(pixels is not None)
 
 
-def _small_splits(shares: Shares, counts: Mapping[str, int]) -> Iterator[str]:
+def small_splits(shares: Shares, counts: Mapping[str, int]) -> Iterator[str]:
     """Warn about drawn splits that are too small to measure anything on."""
     total = sum(counts.values())
     for name, share in shares.parts:

@@ -10,9 +10,11 @@ from pathlib import Path
 from packer.errors import InputError, Problem, UsageError
 from packer.pairs.candidates import UNWRITABLE
 from packer.pairs.pairing_rules import ERROR, PairingRules
+from packer.pairs.split_by_hash import Shares
 from packer.plan.found_rows import FoundRows, taken
 from packer.plan.problems import Problems
 from packer.plan.row_search import RowSearch
+from packer.plan.split_rows import RowSplits
 from packer.recipe.ref_table import RefTable
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Listing, ListingRules, Source
@@ -24,8 +26,10 @@ def list_rows(rows: RowSearch, source: Source, out: Path) -> FoundRows:
     """List the rows of a source. Samples without a field are refused or left out."""
     source = _with_fields(source, rows.pairing)
     listing = source.list_rows(ListingRules(out, rows.files.max_pixels, rows.pairing.keeps))
-    _check_pairing(rows.pairing, listing)
-    refs = _good_rows(taken(rows.only, listing.rows), listing)
+    shares = rows.pairing.split if not source.keeps_splits else None
+    _check_pairing(rows.pairing, listing, shares)
+    drawer = None if shares is None else RowSplits(shares, source.group_of)
+    refs = _good_rows(taken(rows.only, listing.rows if drawer is None else map(drawer.draw, listing.rows)), listing)
     missing, problems = tuple(listing.missing or ()), Problems()
     if missing and rows.pairing.missing == ERROR:
         lacking = f"{listing.folder}: {len(missing)} samples lack a field; --missing skip skips them"
@@ -37,6 +41,7 @@ def list_rows(rows: RowSearch, source: Source, out: Path) -> FoundRows:
         rows.raw,
         rows.files,
         missing,
+        () if drawer is None else tuple(drawer.notes()),
         classes=listing.classes,
         packed=listing.packed,
         named=listing.named(),
@@ -52,9 +57,9 @@ def _with_fields(source: Source, rules: PairingRules) -> Source:
     return source.with_fields((IMAGE, *label, *(files.name for files in rules.further)))
 
 
-def _check_pairing(rules: PairingRules, listing: Listing) -> None:
+def _check_pairing(rules: PairingRules, listing: Listing, shares: Shares | None) -> None:
     """Refuse options for the files of a folder."""
-    plain = PairingRules() if listing.missing is None else PairingRules(missing=rules.missing)
+    plain = PairingRules(split=shares, missing=ERROR if listing.missing is None else rules.missing)
     plain = replace(plain, has_label=rules.has_label, further=rules.further)
     for rule in fields(PairingRules):
         if getattr(rules, rule.name) != getattr(plain, rule.name):
@@ -64,10 +69,15 @@ def _check_pairing(rules: PairingRules, listing: Listing) -> None:
 def _not_of_files(rule: str, kind: str) -> str:
     """Return why an option for the files of a folder is refused for other rows, and what to do."""
     option = f"--{rule.replace('_', '-')}"
+    if rule == "split":
+        return (
+            f"{option}: rows of the kind {kind} have the splits that their keys name; give the keys as pairs of a "
+            "split and a key"
+        )
     if rule.startswith("split"):
         return (
-            f"{option}: divides the files of a folder, and rows of the kind {kind} have the splits that the source "
-            "names; leave it out, or pack them, write them as files with packer extract, and build these with --split"
+            f"{option}: is for the files of a folder; for rows of the kind {kind}, --split alone draws splits by a "
+            "hash of each key"
         )
     return f"{option}: pairs the files of a folder, and rows of the kind {kind} are pairs already; leave it out"
 

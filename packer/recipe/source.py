@@ -19,7 +19,7 @@ from readers.contract.classes import ClassTable
 from readers.contract.fields import Field
 from readers.contract.place import Place
 from readers.contract.receipt import CONTROL, MOST_NOTE
-from readers.contract.tiles import Size
+from readers.contract.tiles import Size, picture_of
 
 Heads: TypeAlias = "tuple[Header, ...] | str"
 """The header of each field that a row has, all of one upright size, or the reason why the row is bad."""
@@ -213,6 +213,15 @@ class Source(ABC):
     def gives_lines(self) -> bool:
         """True if `load_lines` reads rows that are too large for memory. Files far away are read at once."""
         return False
+
+    @property
+    def keeps_splits(self) -> bool:
+        """True if the source must get each row with the split that it gave: a build cannot draw another one."""
+        return False
+
+    def group_of(self, key: str) -> str:
+        """Return what a key shares with all rows that must be in the same split: of a slice, its volume."""
+        return picture_of(key)
 
     @abstractmethod
     def rows(self) -> Iterable[RowRef]:

@@ -104,6 +104,10 @@ class Rows(Source):
     def tools(self) -> tuple[str, ...]:
         return (RULE,) if self._scales else (RULE, "all of their size")
 
+    @property
+    def keeps_splits(self) -> bool:
+        return True  # the functions get a key as the user gave it: a text, or a split and a key
+
     def rows(self) -> Iterator[RowRef]:
         self._lacking.check_fields(self._fields)
         seen = []

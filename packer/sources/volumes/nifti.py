@@ -50,6 +50,9 @@ class NiftiSlices(NiftiSource):
     def as_volumes(self) -> Source:
         return NiftiVolumes(self.root, self.templates, self.volumes, self.axis, self.channels)
 
+    def group_of(self, key: str) -> str:
+        return key.rpartition("/")[0]
+
     @property
     def tools(self) -> tuple[str, ...]:
         return ("nifti slices 1",) if self.axis == THIRD else ("nifti slices 1", f"along axis {self.axis}")
