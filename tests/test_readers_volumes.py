@@ -361,7 +361,8 @@ def test_what_does_not_fit_together_is_refused(tmp_path: Path) -> None:
         assert words in call(["build", str(tmp_path / "raw"), *to_nothing, "--volumes", *options], 2)
     scaled = call(["build", "--from", str(out), str(tmp_path / "no"), "--fit", "tile"], 2)
     assert "volumes keep their own sizes" in scaled
-    assert "are volumes, which are not extracted" in call(["extract", str(out), "--all", str(tmp_path / "files")], 2)
+    colours = ["extract", str(out), "--all", "--labels", "colours", str(tmp_path / "files")]
+    assert "are volumes, whose labels have numbers in a NIfTI file" in call(colours, 2)
     assert "--volumes" in call(["build", str(tmp_path / "raw"), *to_nothing], 1)
 
 

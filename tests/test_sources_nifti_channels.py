@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,30 @@ def test_channels_of_two_types_have_one_that_holds_both(tmp_path: Path) -> None:
     assert row.image.dtype.is_floating_point
     assert np.array_equal(row.image[0], numbers[..., 0].T)
     assert np.array_equal(row.image[1], (numbers[..., 1] / np.float32(7)).T)
+
+
+@pytest.mark.parametrize("labels", ["index", "onehot"])
+@pytest.mark.parametrize("split", [None, "50/50"])
+@pytest.mark.parametrize("make", [nnu_net, decathlon])
+def test_extracted_volumes_are_packed_to_the_same_rows(
+    make: Any, split: str | None, labels: str, tmp_path: Path
+) -> None:
+    make(tmp_path / "raw")
+    drawn: dict[str, Any] = {} if split is None else {"split": split}
+    build_pack(tmp_path / "raw", tmp_path / "out", volumes=True, labels=labels, **drawn)
+    extracted = run("extract", "--all", tmp_path / "out", tmp_path / "files")
+    assert extracted.exit_code == 0, extracted.stderr
+    command = shlex.split(extracted.stderr.partition("again: packer ")[2])
+    again = run(*command[:-1], tmp_path / "again")
+    assert again.exit_code == 0, again.stderr
+    ours, theirs = open_dataset(tmp_path / "out", "all"), open_dataset(tmp_path / "again", "all")
+    assert (ours.fields[0].bands, ours.classes.names) == (theirs.fields[0].bands, theirs.classes.names)
+    for index in range(len(ours)):
+        assert (ours.key(index), ours.place(index)) == (theirs.key(index), theirs.place(index))
+        for before, after in zip(ours[index], theirs[index], strict=True):
+            assert np.array_equal(before, after)
+    for path in (tmp_path / "files").rglob("*.nii.gz"):
+        assert np.array_equal(nibabel.load(path).affine, AFFINE)
 
 
 def test_channels_may_have_names(tmp_path: Path) -> None:

@@ -45,8 +45,8 @@ def extract_command(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Write the rows of OUT with these KEYS into FOLDER, which must be new or empty: pictures and labels as PNG, and
-    as .npy what PNG cannot hold. The numbers are those that were packed.
+    """Write the rows of OUT with these KEYS into FOLDER, which must be new or empty: pictures and labels as PNG, as
+    .npy what PNG cannot hold, and volumes as NIfTI. The numbers are the packed numbers.
 
     FOLDER also gets pairs.csv and classes.csv, so that it can be packed again.
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from packer.errors import TargetError, UsageError, first_of
 from packer.packs.write_rows import COLOUR_BANDS, class_lines, row_files
+from packer.packs.write_volumes import data_set_text, volume_files
 from packer.progress import Advance, Progress, no_progress
 from packer.publish.atomic import target_errors
 from readers.contract.atomic import partial, sync_folder
@@ -62,12 +63,15 @@ def extract_rows(
     """Write rows of the pack at `out` below `folder`, which is new or empty: all rows, or those with these keys.
 
     Labels become PNGs of class indices, or with `colours` of the colours of the classes. What PNG cannot hold becomes
-    `.npy`. `folder` appears when everything is written. Raises UsageError if a key is unknown.
+    `.npy`, and a volume a NIfTI file at its place. `folder` appears when everything is written. Raises UsageError if a
+    key is unknown.
     """
     pack, folder = Pack.open(Path(out)), Path(folder)
     chosen = pack.select(fields or [field.name for field in pack.manifest.fields])
-    if chosen[0].is_volume:
-        raise UsageError(f"{out}: its rows are volumes, which are not extracted; readers give them as arrays")
+    if chosen[0].is_volume and colours:
+        raise UsageError(
+            f"{out}: its rows are volumes, whose labels have numbers in a NIfTI file; leave out the colours"
+        )
     every = pack.rows_of(split or ALL)
     rows: Sequence[int] = every if keys is None else _rows_of(pack, list(dict.fromkeys(keys)), every)
     if colours:
@@ -80,7 +84,8 @@ def extract_rows(
             totals = _write(pack, rows, chosen, colours, new, advance)
             new.replace(folder)
         sync_folder(folder.absolute().parent)
-    return Extracted(len(rows), *totals, tuple(_arguments(chosen, colours, folder)))
+    names_of_splits = [entry.name for entry in pack.manifest.splits]
+    return Extracted(len(rows), *totals, tuple(_arguments(chosen, colours, folder, names_of_splits)))
 
 
 def _rows_of(pack: Pack, keys: Sequence[str], every: range) -> list[int]:
@@ -131,6 +136,9 @@ def _write(
         if field.classes is not None:
             name = CLASS_TABLE if field.name == LABEL else f"{field.name}_{CLASS_TABLE}"
             (folder / name).write_text(class_lines(field), encoding="utf-8")
+    if fields[0].is_volume:
+        file = data_set_text(fields)
+        (folder / file.path).write_bytes(file.data)
     return files, size
 
 
@@ -146,7 +154,15 @@ def _write_row(pack: Pack, row: int, fields: Sequence[Field], colours: bool, fol
             sides = "x".join(map(str, shard.size(inside)))
             parts = "name the KEYS of other rows, and read parts of this one with a data set's window()"
             raise UsageError(f"the row {key!r} has {sides} pixels, too many for one file; {parts}")
-        for file in row_files(field, key, shard.row(field, inside), colours) if shard.has(field.name) else ():
+        if not shard.has(field.name):
+            continue
+        numbers = shard.row(field, inside)
+        written = (
+            volume_files(field, key, numbers, pack.place(row))
+            if field.is_volume
+            else row_files(field, key, numbers, colours)
+        )
+        for file in written:
             path = file.path if split == ALL else f"{split}/{file.path}"
             paths.setdefault(field.name, path)
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -155,10 +171,13 @@ def _write_row(pack: Pack, row: int, fields: Sequence[Field], colours: bool, fol
     return Written(split, key, paths, count, size)
 
 
-def _arguments(fields: Sequence[Field], colours: bool, folder: Path) -> Iterator[str]:
+def _arguments(fields: Sequence[Field], colours: bool, folder: Path, names_of_splits: Sequence[str]) -> Iterator[str]:
     """Yield the arguments of `packer build` that pack images and labels to the same rows, if these are all fields."""
     names = [field.name for field in fields]
     image, label = fields[0], fields[-1]
+    if names == [IMAGE, LABEL] and image.is_volume and label.classes is not None:
+        yield from _arguments_of_volumes(label, names_of_splits)
+        return
     if names != [IMAGE, LABEL] or image.dtype != "|u1" or label.classes is None:
         return
     yield from ("--size", "native" if image.size is None else f"{image.size[0]}x{image.size[1]}")
@@ -168,3 +187,10 @@ def _arguments(fields: Sequence[Field], colours: bool, folder: Path) -> Iterator
     if image.bands != COLOUR_BANDS:
         yield from ("--bands", "all")
     yield from ("--label-codec", "colour" if colours else "index")
+
+
+def _arguments_of_volumes(label: Field, names_of_splits: Sequence[str]) -> Iterator[str]:
+    """Yield the arguments that pack volumes again; dataset.json has the names of channels and classes."""
+    split = "" if list(names_of_splits) == [ALL] else "{split}/"
+    yield from ("--volumes", "--labels", label.form)
+    yield from ("--image", f"{split}images/{{key}}", "--label", f"{split}labels/{{key}}", "--from")

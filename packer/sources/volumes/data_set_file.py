@@ -9,8 +9,9 @@ from typing import Any
 
 from packer.classes.documents import parse_json, read_text
 from packer.classes.values import distinct_colours
+from packer.decoding.arrays import MOST_VALUE
 from packer.errors import SettingsError
-from readers.contract.classes import MOST_CLASSES, ClassTable, SegClass
+from readers.contract.classes import ClassTable, SegClass
 from readers.contract.field_entry import LONGEST_BAND
 from readers.contract.plain_text import odd_character
 
@@ -61,7 +62,7 @@ def _classes(path: Path, labels: Any) -> ClassTable | None:
     values: dict[int, str] = {}
     for number, name in entries:
         value = int(number) if str(number).isdecimal() and len(str(number)) < 6 else -1
-        if not 0 <= value < MOST_CLASSES or value in values or not name.strip() or odd_character(name):
+        if not 0 <= value <= MOST_VALUE or value in values or not name.strip() or odd_character(name):
             raise SettingsError(f"{path}: labels: {name[:60]!r} with the number {number!r} is not a class of its own")
         values[value] = name
     ignored = tuple(value for value, name in values.items() if name == IGNORE)
