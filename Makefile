@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # Tests of pixels: each takes NumPy and OpenCV where a kernel is missing. No other test sees which of them made a pixel.
 PIXELS = annotations_coco_shapes build build_golden contract_other_fields contract_statistics decoding decoding_bands \
-	decoding_fast_decode decoding_hard_files decoding_kinds decoding_orientation decoding_png_length \
+	decoding_fast_decode decoding_hard_files decoding_kinds decoding_lzw decoding_orientation decoding_png_length \
 	decoding_unfilter_kernel docs_public_sets fields_all_kinds fields_kinds fields_kinds_read fields_selected \
 	formats_columns formats_foreign kernels pixels_area_kernel pixels_geometry pixels_ids pixels_label_kernels \
 	pixels_labels pixels_multilabel pixels_stored pixels_values readers_collate readers_crop readers_device \

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import io
+from unittest import mock
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image
 
 from packer.decoding.decode import decode_image, decode_label
 from packer.decoding.rules import ImageRules
+from packer.decoding.tiff import lzw
 from packer.decoding.tiff.lzw import CLEAR, END, unpack_lzw
 from packer.errors import BadPair
 
@@ -102,3 +106,32 @@ def test_lzw_that_never_clears_its_table_is_refused() -> None:
     block = int(bits.ljust(-(-len(bits) // 8) * 8, "0"), 2).to_bytes(-(-len(bits) // 8), "big")
     assert unpack_lzw(block, 4000)[:4000] == b"A" * 4000
     assert len(unpack_lzw(block, 6000)) < 6000
+
+
+@given(st.binary(max_size=400), st.integers(0, 3000), st.booleans())
+def test_the_kernel_unpacks_what_python_unpacks(block: bytes, size: int, clears: bool) -> None:
+    """A random stream meets an unknown code soon; one of low codes goes on."""
+    if clears:
+        block = bytes(byte & 0x7F for byte in block)
+    unpacks = []
+    for module in (lzw.KERNEL, None):
+        with mock.patch.object(lzw, "KERNEL", module):
+            unpacks.append(unpacked(lambda *asked: unpack_lzw(*asked)[:size], block, size))
+    assert unpacks[0] == unpacks[1]
+
+
+@pytest.mark.skipif(lzw.KERNEL is None, reason="the kernels are turned off or not compiled")
+def test_the_kernel_refuses_buffers_that_do_not_fit() -> None:
+    assert lzw.KERNEL is not None
+    both = bytearray(20)
+    for block, out in (
+        (b"", b"read only"),
+        ("text", bytearray(9)),
+        (both, memoryview(both)[5:]),
+        (b"", np.zeros((3, 3), np.uint8)),
+        (b"", np.zeros(9, np.uint16)),
+        (b"", np.zeros(9, np.uint8)[::2]),
+    ):
+        with pytest.raises((ValueError, TypeError, BufferError)):
+            lzw.KERNEL.unpack(block, out)
+    assert lzw.KERNEL.unpack(b"", bytearray()) == 0

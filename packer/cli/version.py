@@ -12,6 +12,7 @@ KERNELS = (
     "packer.annotations.canvas_kernel",
     "packer.annotations.even_odd_kernel",
     "packer.annotations.outline_kernel",
+    "packer.decoding.tiff.lzw_kernel",
     "packer.decoding.unfilter_kernel",
     "packer.pixels.area_kernel",
     "packer.pixels.distinct_kernel",
