@@ -19,7 +19,19 @@ import numpy as np
 import pytest
 import row_loaders
 from click.testing import Result
-from conftest import HANG, SMALL_SHARDS, RawFolder, json_of, pack, pack_from, run, scene, without_workers, write_png
+from conftest import (
+    HANG,
+    SMALL_SHARDS,
+    RawFolder,
+    json_of,
+    make_raw,
+    pack,
+    pack_from,
+    run,
+    scene,
+    without_workers,
+    write_png,
+)
 from drills.processes import start
 from drills.published import same
 from scenes.tiny import make_tiny
@@ -32,6 +44,7 @@ from packer.building.run_build import build_from
 from packer.errors import LostFileError, TooManyRejectsError, UsageError
 from packer.plan.request import request_of
 from packer.publish.target import TICKETS, make_target, prepare_target
+from readers import open_dataset
 from readers.contract.errors import DamagedError
 from readers.contract.manifest import MANIFEST, MARK, STORAGES
 
@@ -443,6 +456,21 @@ def test_two_results_of_one_shard_are_an_error_that_names_both(raw: Path, tmp_pa
     ticket.unlink()
     good("commit", "--quiet", "--plan", plan, out)
     assert same(out, pack(raw, tmp_path / "whole", *CALM))
+
+
+def test_a_plan_of_files_that_changed_again_is_another_plan(tmp_path: Path) -> None:
+    """Its keys, its sizes and the reused shards are those of the plan before, whose shards are in OUT."""
+    raw, out = make_raw(tmp_path / "raw", {"train": 6}).path, tmp_path / "out"
+    picture = sorted((raw / "train/images").iterdir())[0]
+    for night in range(3):
+        write_png(picture, np.full((24, 36, 3), night + 1, np.uint8))
+        os.utime(picture, ns=(10**18 + night, 10**18 + night))
+        reuse = ("--reuse", out) if night else ()
+        good("plan", *CALM, *reuse, raw, tmp_path / f"plan{night}")
+        parts(tmp_path / f"plan{night}", out, ["1/1"])
+        good("commit", "--quiet", "--plan", tmp_path / f"plan{night}", out)
+        rows = open_dataset(out)
+        assert rows[rows.index(picture.stem)].image.unique().tolist() == [night + 1]
 
 
 def test_raw_may_be_elsewhere_and_unchanged_shards_are_reused(raw: Path, whole: Path, tmp_path: Path) -> None:

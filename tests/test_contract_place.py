@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from conftest import REPO, examples, run_script
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,10 +21,13 @@ from test_decoding_grids import geo_tiff
 
 from packer import build_pack, stage_pack, verify_pack
 from packer.decoding.decode import header_of
+from packer.decoding.grid import check_same_grid
 from packer.decoding.raw_pixels import upright
+from packer.errors import BadPair
 from packer.packs.inspect_row import inspect_rows
 from packer.shards.row_places import place_of
 from readers import PredictionFile, open_dataset, stitch_stripes, write_prediction
+from readers.contract.atomic import partial_path
 from readers.contract.classes import ClassTable, SegClass
 from readers.contract.errors import DamagedError, RequestError
 from readers.contract.json_entry import Entry, JsonProblem
@@ -309,14 +313,14 @@ def test_a_map_has_the_colours_of_its_classes_and_the_system_of_its_file(tmp_pat
 @pytest.mark.parametrize("name", ["p.nii", "p.nii.gz"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_nibabel_reads_the_numbers_and_the_affine_of_a_volume(name: str, dtype: str, tmp_path: Path) -> None:
-    for bands, transform in ((None, SCAN), (4, SCAN), (None, SCAN / 3)):  # a third is no number of version 1
+    for bands, transform in ((None, SCAN), (4, SCAN), (None, SCAN / 3)):
         place = Place(System(NIFTI), tuple(transform[:3].ravel().tolist()))
         shape = (5, 9, 7) if bands is None else (bands, 5, 9, 7)
         scores = np.arange(np.prod(shape)).astype(dtype).reshape(shape)
         write_prediction(tmp_path / name, scores, place)
         image = nibabel.load(tmp_path / name)
         assert np.array_equal(np.asarray(image.dataobj), scores.T)
-        assert np.array_equal(image.affine[:3], transform[:3])
+        assert np.array_equal(image.affine[:3], transform[:3].astype(np.float32))
         assert image.get_data_dtype() == np.dtype(dtype)
 
 
@@ -377,6 +381,91 @@ def test_the_snippets_of_the_guide_run(tmp_path: Path, monkeypatch: pytest.Monke
     with rasterio.open(tmp_path / "out/scene.tif") as file:
         assert file.read().all()
     assert np.asarray(nibabel.load(tmp_path / "out/spleen_10.nii.gz").dataobj).shape == (7, 9, 5)
+
+
+def test_numbers_that_a_file_cannot_have_are_refused(tmp_path: Path) -> None:
+    """They wrapped: 300 became 44."""
+    for dtype, number in (
+        ("u1", np.uint16(300)),
+        ("i2", np.int64(40000)),
+        ("f2", np.float64(70000)),
+        ("u1", np.int8(-1)),
+    ):
+        with pytest.raises(RequestError, match="a part has"):
+            write_part(tmp_path, dtype, np.full((4, 4), number))
+    for part in (np.full((4, 4), 9, np.int64), np.ones((4, 4), np.bool_), torch.ones(4, 4, dtype=torch.bfloat16)):
+        write_part(tmp_path, "f4", part)
+    write_part(tmp_path, "u1", np.full((4, 4), 200, np.int64))
+    with rasterio.open(tmp_path / "p.tif") as file:
+        assert (file.read(1) == 200).all()
+
+
+def write_part(folder: Path, dtype: str, part: Any) -> None:
+    with PredictionFile(folder / "p.tif", (4, 4), dtype) as file:
+        file.write(part, np.int64(0), 0)
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({"size": (0, 5)}, "expected sides and bands from 1 on"),
+        ({"bands": 0}, "expected sides and bands from 1 on"),
+        ({"bands": 70_000}, "expected sides and bands from 1 on"),
+        ({"fill": 300}, "fill=300 is not a number of uint8"),
+        ({"nodata": -1}, "nodata=-1 is not a number of uint8"),
+        ({"nodata": "255"}, "is not a number of uint8"),
+        ({"path": "no/p.tif"}, "there is no folder"),
+    ],
+)
+def test_facts_that_no_file_has_are_refused(facts: dict[str, Any], words: str, tmp_path: Path) -> None:
+    chosen = {"path": "p.tif", "size": (5, 5), "dtype": "u1", **facts}
+    with pytest.raises(RequestError, match=words):
+        PredictionFile(tmp_path / chosen.pop("path"), **chosen)
+
+
+def test_scores_of_a_slice_are_channels_and_not_slices(tmp_path: Path) -> None:
+    place = Place(System(NIFTI), (1.0, 0.0, 5.0, 0.0, 2.0, 6.0, 0.0, 0.0, 7.0))
+    write_prediction(tmp_path / "p.nii", np.zeros((3, 4, 5), np.float32), place)
+    assert nibabel.load(tmp_path / "p.nii").shape == (5, 4, 1, 3)
+
+
+def test_a_window_of_a_volume_is_nifti_1(tmp_path: Path) -> None:
+    """A place that float32 does not have was written as NIfTI 2, which SimpleITK does not read."""
+    affine = np.diag([0.1, 0.3, 0.7, 1])
+    part = Place(System(NIFTI), tuple(affine[:3].ravel().tolist())).part((1, 2, 1))
+    write_prediction(tmp_path / "p.nii", np.zeros((4, 5, 6), np.uint8), part)
+    image = nibabel.load(tmp_path / "p.nii")
+    assert type(image) is nibabel.Nifti1Image
+    assert np.allclose(image.affine, part.affine, atol=1e-6)
+
+
+def test_a_killed_process_leaves_nothing_for_ever(tmp_path: Path) -> None:
+    debris = partial_path(tmp_path, 2**22 - 1, "dead")
+    debris.mkdir()
+    write_part(tmp_path, "u1", np.zeros((4, 4), np.uint8))
+    assert [path.name for path in tmp_path.iterdir()] == ["p.tif"]
+
+
+@pytest.mark.parametrize("orientation", [1, 3, 6])
+def test_a_turned_picture_and_an_upright_label_are_compared_as_they_are_stored(orientation: int) -> None:
+    transform: dict[str, Any] = {"t34264": (10.0, 0.0, 0.0, 5e5, 0.0, -10.0, 0.0, 4e6, *[0.0] * 7, 1.0)}
+    image = header_of(geo_tiff(0, t274=(orientation,), **transform)).grid
+    label = header_of(geo_tiff(0, **transform)).grid
+    if orientation == 1:
+        check_same_grid("image", image, "label", label, "label")
+    else:
+        with pytest.raises(BadPair, match="has its pixel"):
+            check_same_grid("image", image, "label", label, "label")
+
+
+def test_gdal_reads_the_sign_of_a_scale_as_we_do(tmp_path: Path) -> None:
+    for name, scale in (("a", (10.0, 10.0, 0.0)), ("b", (10.0, -10.0, 0.0))):
+        data = geo_tiff(0, t33550=scale, t33922=(0.0, 0.0, 0.0, 5e5, 5e6, 0.0))
+        (tmp_path / f"{name}.tif").write_bytes(data)
+        place = place_of(header_of(data))
+        assert place is not None
+        with rasterio.open(tmp_path / f"{name}.tif") as file:
+            assert file.transform == Affine(*place.transform)
 
 
 def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:

@@ -225,7 +225,7 @@ def test_records_that_lead_elsewhere_are_refused(
         ({"splits": [{"name": "all", "rows": 10**12}]}, "bytes, not"),
         ({"pieces": 3}, "pieces, not 3"),
         ({"records": "0" * 64}, "SHA-256"),
-        ({"version": 3}, "expected 2"),
+        ({"version": 4}, "expected 3"),
         ({"source": "[]"}, "expected the text of a source"),
         ({"surprise": 1}, "is not known"),
         ({"recipe": {}}, "is missing"),

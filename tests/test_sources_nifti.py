@@ -418,7 +418,12 @@ def test_all_slices_of_a_volume_are_in_one_drawn_split(options: tuple[str, ...],
         assert {shares.split_of(rows.key(index).partition("/")[0]) for index in range(len(rows))} == {split}
 
 
-def test_tiles_of_a_picture_stay_together_when_a_pack_is_divided(tmp_path: Path) -> None:
+def volume_of(key: str) -> str:
+    """Return the volume that a tile of a slice is of."""
+    return picture_of(key).rpartition("/")[0]
+
+
+def test_tiles_and_slices_of_a_volume_stay_together_when_a_pack_is_divided(tmp_path: Path) -> None:
     files = {f"{folder}/scan_{key}.nii.gz": GOOD for folder in ("images", "labels") for key in range(12)}
     tiled = ("--classes", 600, "--bands", "all", "--fit", "tile", "--size", "4x4")
     run("build", "--from", write(tmp_path / "raw", files), *tiled, tmp_path / "tiles")
@@ -426,7 +431,7 @@ def test_tiles_of_a_picture_stay_together_when_a_pack_is_divided(tmp_path: Path)
     shares = Shares.parse("60/40")
     for split in ("train", "val"):
         rows = open_dataset(tmp_path / "out", split)
-        assert {shares.split_of(picture_of(rows.key(index))) for index in range(len(rows))} == {split}
+        assert {shares.split_of(volume_of(rows.key(index))) for index in range(len(rows))} == {split}
 
 
 def test_a_slope_without_a_finite_intercept_is_refused(tmp_path: Path) -> None:

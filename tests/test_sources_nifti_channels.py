@@ -150,6 +150,36 @@ def test_channels_may_have_names(tmp_path: Path) -> None:
     assert open_dataset(tmp_path / "out")[0].image.shape == (2, 5, 9, 7)
 
 
+def test_channels_get_their_own_names(tmp_path: Path) -> None:
+    """Names of dataset.json count by number, and names in paths are names; 10 comes behind 9."""
+    for number in range(12):
+        save(tmp_path / f"raw/imagesTr/a_{number}.nii", np.full(SIDES, number, np.int16))
+    save(tmp_path / "raw/labelsTr/a.nii", np.zeros(SIDES, np.uint8))
+    names = {str(number): f"B{number}" for number in range(12)}
+    (tmp_path / "raw/dataset.json").write_text(json.dumps({"channel_names": names}))
+    options: dict[str, Any] = {"image": "imagesTr/{key}_{channel}", "label": "labelsTr/{key}", "volumes": True}
+    build_pack(tmp_path / "raw", tmp_path / "out", classes="2", **options)
+    rows = open_dataset(tmp_path / "out")
+    assert rows.fields[0].bands == tuple(names.values())
+    assert rows[0].image[:, 0, 0, 0].tolist() == list(range(12))
+    for number, name in enumerate(("t1", "t1ce", "flair")):
+        save(tmp_path / f"named/imagesTr/a_{name}.nii", np.full(SIDES, number, np.int16))
+    save(tmp_path / "named/labelsTr/a.nii", np.zeros(SIDES, np.uint8))
+    (tmp_path / "named/dataset.json").write_text(json.dumps(DATA_SET))
+    build_pack(tmp_path / "named", tmp_path / "two", classes="2", **options)
+    (row,) = rows = open_dataset(tmp_path / "two")
+    assert rows.fields[0].bands == ("flair", "t1", "t1ce")
+    assert row.image[:, 0, 0, 0].tolist() == [2, 0, 1]
+
+
+def test_keys_may_end_with_four_digits(tmp_path: Path) -> None:
+    for key in ("case_0001", "case_0002"):
+        save(tmp_path / f"raw/imagesTr/{key}.nii", case(0, 1)[..., 0])
+        save(tmp_path / f"raw/labelsTr/{key}.nii", np.zeros(SIDES, np.uint8))
+    build_pack(tmp_path / "raw", tmp_path / "out", volumes=True, classes="2")
+    assert len(open_dataset(tmp_path / "out")) == 2
+
+
 def test_one_channel_alone_has_the_template_that_it_had(tmp_path: Path) -> None:
     nnu_net(tmp_path / "raw", channels=1)
     assert NiftiSlices.at(tmp_path / "raw", Names()).templates == ("imagesTr/{key}_0000", "labelsTr/{key}")

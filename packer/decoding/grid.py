@@ -18,6 +18,19 @@ MOST = 1e15
 GridTransform = tuple[float, ...]
 
 
+_TURNED = {
+    2: ((-1, 0, 1, 0), (0, 1, 0, 0)),
+    3: ((-1, 0, 1, 0), (0, -1, 0, 1)),
+    4: ((1, 0, 0, 0), (0, -1, 0, 1)),
+    5: ((0, 1, 0, 0), (1, 0, 0, 0)),
+    6: ((0, 1, 0, 0), (-1, 0, 0, 1)),
+    7: ((0, -1, 1, 0), (-1, 0, 0, 1)),
+    8: ((0, -1, 1, 0), (1, 0, 0, 0)),
+}
+"""For each orientation of EXIF the column and the row of the file: by the upright column and row, and the file's width
+and height to add."""
+
+
 class Grid(NamedTuple):
     """The transforms of a header by their names, the one that counts first, and the coordinate system.
 
@@ -35,6 +48,24 @@ class Grid(NamedTuple):
     def transform(self) -> GridTransform:
         """The transform that counts; empty if the header says nothing."""
         return next((numbers for _, numbers in self.transforms), self.assumed)
+
+
+def turned(grid: Grid, orientation: int) -> Grid:
+    """Return the grid of the upright picture, if the file has it turned as EXIF says."""
+    if orientation not in _TURNED:
+        return grid
+    width, height = grid.sides
+    column, row = _TURNED[orientation]
+    transforms = []
+    for name, numbers in grid.transforms:
+        lines: list[float] = []
+        for a, b, offset in np.reshape(np.array(numbers), (2, 3)).tolist():
+            lines.append(a * column[0] + b * row[0])
+            lines.append(a * column[1] + b * row[1])
+            lines.append(offset + a * (column[2] * width + column[3] * height) + b * (row[2] * width + row[3] * height))
+        transforms.append((name, tuple(lines)))
+    sides = (height, width) if orientation > 4 else (width, height)
+    return grid._replace(sides=sides, transforms=tuple(transforms))
 
 
 def check_same_grid(image: str, grid: Grid | None, label: str, other: Grid | None, noun: str) -> None:

@@ -41,7 +41,7 @@ class Header:
     reduction: int = 1
     """The sides are decoded this many times smaller, rounded up. Above 1 only in JPEG, where it is 2, 4 or 8."""
     grid: Grid | None = field(default=None, compare=False)
-    """The place of the pixels in the world."""
+    """The place of the upright pixels in the world."""
     no_data: str = field(default="", compare=False)
     """The number that the file names for pixels without data."""
     band_names: tuple[str, ...] = ()

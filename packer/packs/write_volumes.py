@@ -49,7 +49,8 @@ def packed(numbers: NDArray[Any], place: Place | None) -> bytes:
     """Return the NIfTI file of a volume, compressed. NIfTI has no numbers of 16 bits with a point: they get 32."""
     numbers = numbers.astype("<f4") if numbers.dtype == np.float16 else np.ascontiguousarray(numbers)
     where = place if place is not None and place.kind == NIFTI else None
-    head = nifti.header(numbers.shape, numbers.dtype, where)
+    bands = len(numbers) if numbers.ndim == 4 else None
+    head = nifti.header(numbers.shape[-3:], bands, numbers.dtype, where)
     return b"".join(nifti.packed([head, numbers.tobytes()]))
 
 

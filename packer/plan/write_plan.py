@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import secrets
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -23,6 +24,7 @@ from packer.recipe.plan_facts import PlanFacts
 from packer.recipe.plan_folder import PLAN, RECORD, ROWS, SHARDS, SIZE, SIZES, PlanFolder, digest_of_shard, npy_header
 from packer.recipe.recipe import Recipe
 from packer.recipe.shard_spec import ShardSpec
+from packer.recipe.source import Source
 from packer.sources.portable import path_of
 from packer.sources.portable import portable as portable_text
 from readers.contract import VERSION
@@ -52,9 +54,12 @@ def write_plan(plan: Plan, folder: Path, advance: Callable[[int], object] = lamb
         make_folder(folder)
         for name in begun:
             (folder / name).unlink()
+        states = StatesDigest(plan.found_rows.source)
         with PlanWriter(folder, plan.recipe, plan.pairs) as writer:
             for number, spec in enumerate(plan.specs):
                 receipt = plan.reused.get(number)
+                if receipt is None:
+                    states.add(spec)
                 writer.add(spec, "" if receipt is None else receipt.fingerprint)
                 advance(1)
             writer.finish()
@@ -69,6 +74,7 @@ def write_plan(plan: Plan, folder: Path, advance: Callable[[int], object] = lamb
             pieces=writer.pieces,
             rows_files=tuple(writer.rows_files),
             records=writer.digest,
+            states=states.digest,
             layout=plan.found_rows.layout,
             missing=tuple(map(str, plan.found_rows.missing)),
             sizes=plan.sizes,
@@ -90,6 +96,27 @@ def check_folder(folder: Path) -> list[str]:
         what = "holds a plan, which is never changed" if PLAN in others else f"holds {others[0]}"
         raise TargetError(f"{folder}: {what}; name a new or an empty folder")
     return names
+
+
+class StatesDigest:
+    """Identifies the states of the rows that a plan builds.
+
+    Without it, a plan of files that have changed could be equal to an earlier plan, whose shards are in OUT.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source, self._sha256 = source, hashlib.sha256()
+
+    def add(self, spec: ShardSpec) -> None:
+        """Ask for the states of the rows of a shard. A row without any state makes a plan of its own."""
+        states = self._source.states(list(dict.fromkeys(piece.ref for piece in spec.pieces)))
+        self._sha256.update(states.tobytes())
+        if (states < 0).all(1).any():
+            self._sha256.update(secrets.token_bytes(16))
+
+    @property
+    def digest(self) -> str:
+        return self._sha256.hexdigest()
 
 
 class PlanWriter:

@@ -14,7 +14,7 @@ from readers.contract.json_entry import Entry, JsonProblem, loads
 from readers.contract.manifest import DIGEST, NAME
 from readers.contract.tiles import Size
 
-FORMAT, VERSION = "segpack plan", 2
+FORMAT, VERSION = "segpack plan", 3
 MOST_ROWS_FILES = 1 << 20
 """The most files of rows: at 256 MB each these are 268 TB."""
 
@@ -41,6 +41,8 @@ class PlanFacts:
     """The bytes of each file of rows."""
     records: str
     """The SHA-256 of the records of all shards."""
+    states: str
+    """The SHA-256 of the states of all rows that are to be built: files that changed make another plan."""
     layout: str = ""
     missing: tuple[str, ...] = ()
     """Files without a partner that are left out."""
@@ -68,6 +70,7 @@ class PlanFacts:
             "pieces": self.pieces,
             "rows_files": self.rows_files,
             "records": self.records,
+            "states": self.states,
             "layout": self.layout,
             "missing": self.missing,
             "sizes": [(*size, count) for size, count in sorted((self.sizes or {}).items())],
@@ -108,14 +111,16 @@ class PlanFacts:
             pieces=entry.whole("pieces", least=1),
             rows_files=entry.wholes("rows_files", least=1),
             records=entry.text("records"),
+            states=entry.text("states"),
             layout=entry.text("layout"),
             missing=entry.texts("missing"),
             sizes=_sizes(entry),
             own_classes=entry.truth("own_classes"),
         )
         entry.close()
-        if not DIGEST.fullmatch(facts.records):
-            entry.problem("records", "expected 64 hex digits")
+        for name, digest in (("records", facts.records), ("states", facts.states)):
+            if not DIGEST.fullmatch(digest):
+                entry.problem(name, "expected 64 hex digits")
         if not 0 < len(facts.rows_files) <= MOST_ROWS_FILES:
             entry.problem("rows_files", f"expected 1 to {MOST_ROWS_FILES} files")
         if not isinstance(json.loads(facts.source), dict):

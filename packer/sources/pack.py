@@ -27,11 +27,16 @@ from readers.contract.kinds import CLASSES, ONEHOT, PICTURE
 from readers.contract.onehot import collapse
 from readers.contract.receipt import Receipt
 from readers.contract.slices import slices_of
+from readers.contract.tiles import picture_of
 from readers.pack import Pack
 from readers.stores.checksums import read_receipt
 
 MOST_DIGITS = 18
 """Digits of the number of a row in a shard. Python refuses to read thousands of digits."""
+
+
+SLICES = "nifti slices"
+"""The tool of packs whose rows are slices: their keys end with the number of the slice."""
 
 
 class PackSource(Source):
@@ -62,6 +67,13 @@ class PackSource(Source):
     @property
     def templates(self) -> tuple[str, ...]:
         return ("",) * len(self.fields)
+
+    def group_of(self, key: str) -> str:
+        """Return the picture of a tile, or the volume of a slice."""
+        picture = picture_of(key)
+        tools: list[str] = self._pack.manifest.recipe.get("tools", [])
+        has_slices = any(str(tool).startswith(SLICES) for tool in tools)
+        return picture.rpartition("/")[0] if has_slices else picture
 
     @property
     def gives_volumes(self) -> bool:

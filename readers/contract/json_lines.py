@@ -21,7 +21,7 @@ def json_lines(value: Any) -> Iterator[str]:
         yield from _indented("{", ((f"{_scalars(name)}: ", member) for name, member in value.items()), "}")
     elif not isinstance(value, (dict, list, tuple)):
         yield _scalars(value)
-    elif value and isinstance(value[0], dict):
+    elif value and isinstance(value[0], (dict, list)):
         yield from _indented("[", (("", member) for member in value), "]")
     elif value and isinstance(value[0], tuple):
         rows = ("[\n" + ",\n".join(map(encode_basestring, texts)) + "\n]" for texts in value)

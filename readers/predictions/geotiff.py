@@ -96,7 +96,7 @@ def _tags(picture: WrittenPicture, tiles: int) -> Iterator[tuple[int, int, Seque
     bands, height, width = picture.shape
     bits, form = 8 * picture.dtype.itemsize, _FORMS[picture.dtype.kind]
     table = picture.classes
-    coloured = table is not None and bands == 1 and picture.dtype == np.uint8
+    coloured = table is not None and len(table) <= 256 and bands == 1 and picture.dtype == np.uint8
     yield 256, _LONG, [width]
     yield 257, _LONG, [height]
     yield 258, _SHORT, [bits] * bands
@@ -118,7 +118,12 @@ def _tags(picture: WrittenPicture, tiles: int) -> Iterator[tuple[int, int, Seque
     if picture.place is not None:
         yield from _geo_tags(picture.place)
     if picture.no_data is not None:
-        yield 42113, _ASCII, f"{picture.no_data:.17g}".encode() + b"\0"
+        yield 42113, _ASCII, _number_text(picture.no_data).encode() + b"\0"
+
+
+def _number_text(number: float) -> str:
+    """Return a number with all of its digits."""
+    return str(int(number)) if float(number).is_integer() else f"{number:.17g}"
 
 
 def _geo_tags(place: Place) -> Iterator[tuple[int, int, Sequence[float] | bytes]]:
@@ -129,7 +134,8 @@ def _geo_tags(place: Place) -> Iterator[tuple[int, int, Sequence[float] | bytes]
         yield 33922, _DOUBLE, [0, 0, 0, x, y, 0]
     else:
         yield 34264, _DOUBLE, [a, b, 0, x, c, d, 0, y, 0, 0, 0, 0, 0, 0, 0, 1]
-    yield 34735, _SHORT, _keys(place.system)
+    if place.system.keys or place.system.crs:
+        yield 34735, _SHORT, _keys(place.system)
     if place.system.numbers:
         yield 34736, _DOUBLE, place.system.numbers
     if place.system.text:

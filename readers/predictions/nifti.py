@@ -1,4 +1,4 @@
-"""NIfTI, version 1, or 2 where the sides or the numbers of the place do not fit into version 1."""
+"""NIfTI of version 1, whose places have 32 bits; of version 2, which fewer programs read, where a side is too long."""
 
 from __future__ import annotations
 
@@ -20,25 +20,24 @@ MOST_SIDE = 32_767
 LEVEL = 4
 
 
-def header(shape: tuple[int, ...], dtype: np.dtype[Any], place: Place | None) -> bytes:
-    """Return the header of an array (D,H,W) or (C,D,H,W), or of a slice (H,W)."""
+def header(size: tuple[int, ...], bands: int | None, dtype: np.dtype[Any], place: Place | None) -> bytes:
+    """Return the header of an array of this size, (D,H,W) or (H,W), or of an array with this number of bands."""
     code = CODES.get(dtype.str[1:])
     if code is None:
         raise RequestError(f"NIfTI has no numbers of {dtype}; convert them to {', '.join(sorted(CODES))}")
     if place is not None and place.kind != NIFTI:
         raise RequestError("a place on a map does not fit into a NIfTI file; write a .tif")
-    sides = [1] * 7
-    sides[: len(shape)] = shape[::-1]
+    used = [*size[::-1], *[1] * (3 - len(size)), bands] if bands is not None else list(size[::-1])
+    sides = [*used, *[1] * (7 - len(used))]
     matrix = np.eye(3, 4) if place is None else _in_space(place)
     steps = np.sqrt((matrix[:, :3] ** 2).sum(0)).tolist()
     spacing = [1.0, *steps, *[1.0] * 4]
     rows = matrix.ravel().tolist()
-    is_exact = matrix.astype(np.float32).astype(np.float64).tobytes() == matrix.tobytes()
     form = ALIGNED if place is not None else 0
-    if is_exact and max(sides) <= MOST_SIDE:
+    if max(sides) <= MOST_SIDE:
         head = bytearray(352)
         struct.pack_into("<i", head, 0, 348)
-        struct.pack_into("<8h", head, 40, len(shape), *sides)
+        struct.pack_into("<8h", head, 40, len(used), *sides)
         struct.pack_into("<hh", head, 70, code, 8 * dtype.itemsize)
         struct.pack_into("<8f", head, 76, *spacing)
         struct.pack_into("<3f", head, 108, 352, 1, 0)
@@ -51,7 +50,7 @@ def header(shape: tuple[int, ...], dtype: np.dtype[Any], place: Place | None) ->
     struct.pack_into("<i", head, 0, 540)
     head[4:12] = b"n+2\0\r\n\x1a\n"
     struct.pack_into("<hh", head, 12, code, 8 * dtype.itemsize)
-    struct.pack_into("<8q", head, 16, len(shape), *sides)
+    struct.pack_into("<8q", head, 16, len(used), *sides)
     struct.pack_into("<8d", head, 104, *spacing)
     struct.pack_into("<qdd", head, 168, 544, 1, 0)
     struct.pack_into("<i", head, 348, form)

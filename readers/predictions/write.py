@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +16,15 @@ from numpy.typing import NDArray
 from readers.contract.atomic import move_into_place, partial, sync_folder
 from readers.contract.classes import ClassTable
 from readers.contract.errors import RequestError
+from readers.contract.leftovers import sweep
 from readers.contract.place import NIFTI, Place
 from readers.predictions import geotiff, nifti
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+MOST_BANDS = 65_535
+"""TIFF counts them with 16 bits."""
 TIFF = (".tif", ".tiff")
 NIFTIS = (".nii.gz", ".nii")
 
@@ -38,7 +42,7 @@ def write_prediction(
     `place` is `dataset.place(index)`, `classes` a table whose colours a GeoTIFF of class numbers gets.
     `nodata` is the number that a GeoTIFF names for pixels without data. The file appears whole, or not at all.
     """
-    array = np.asarray(pixels.detach().cpu() if hasattr(pixels, "detach") else pixels)
+    array = as_array(pixels)
     sides = 3 if _is_volume(Path(path), place, array.ndim) else 2
     if array.ndim not in (sides, sides + 1):
         raise RequestError(f"a prediction of the shape {array.shape} does not fit; expected {sides} sides, or bands")
@@ -68,9 +72,19 @@ class PredictionFile:
         nodata: float | None = None,
     ) -> None:
         self.path, self.place = Path(path), place
-        self._size, self._bands, self._classes, self._nodata = tuple(size), bands, classes, nodata
+        self._size = tuple(map(operator.index, size))
+        self._bands, self._classes, self._nodata = bands, classes, nodata
         self._dtype = np.dtype(dtype).newbyteorder("<")
+        if self._dtype == np.bool_:
+            self._dtype = np.dtype(np.uint8)
         self._fill, self._opened = fill, ExitStack()
+        if not self._size or min(self._size) < 1 or not 1 <= (1 if bands is None else bands) <= MOST_BANDS:
+            raise RequestError(f"{self.path}: expected sides and bands from 1 on, found {self._size} and {bands}")
+        for name, number in (("fill", fill), ("nodata", nodata)):
+            if number and not _has(self._dtype, number):
+                raise RequestError(f"{self.path}: {name}={number!r} is not a number of {self._dtype}")
+        if not self.path.absolute().parent.is_dir():
+            raise RequestError(f"{self.path}: there is no folder {self.path.parent}; make it first")
         suffix = self.path.name.lower()
         if not suffix.endswith((*TIFF, *NIFTIS)):
             raise RequestError(f"{self.path}: expected a name that ends with {', '.join((*TIFF, *NIFTIS))}")
@@ -82,7 +96,8 @@ class PredictionFile:
     def __enter__(self) -> Self:
         if self._is_tiff:
             geotiff.check(self._dtype, self.place)
-        self._head = b"" if self._is_tiff else nifti.header(self._shape, self._dtype, self.place)
+        self._head = b"" if self._is_tiff else nifti.header(self._size, self._bands, self._dtype, self.place)
+        sweep(self.path.absolute().parent)
         self._new = self._opened.enter_context(partial(self.path.parent))
         self._scratch = self._opened.enter_context(self._new.with_name("parts").open("w+b"))
         if self._fill:
@@ -100,24 +115,39 @@ class PredictionFile:
             if kind is None:
                 self._finish()
 
-    def write(self, pixels: Any, *start: int) -> None:
+    def write(self, pixels: Any, *start: SupportsIndex) -> None:
         """Write a part, which begins at `start`: at a row and a column; of a volume, at a slice first. By default, what
         is left out of `start` is 0. All bands are given at once."""
-        part = np.asarray(pixels.detach().cpu() if hasattr(pixels, "detach") else pixels)
-        if self._scratch is None:
+        if self._scratch is None or self._scratch.closed:
             raise RequestError(f"{self.path}: is written within a with block")
-        sides = len(self._size)
+        part, sides = as_array(pixels), len(self._size)
         if part.ndim == sides:
             part = part[None]
-        begin = (*start, *[0] * (sides - len(start)))
-        ends = [at + side for at, side in zip(begin, part.shape[1:], strict=True)]
-        if part.shape[0] != (self._bands or 1) or min(begin) < 0 or any(map(int.__gt__, ends, self._size)):
+        begin = tuple(map(operator.index, start))
+        begin = (*begin, *[0] * (sides - len(begin)))
+        ends = [at + side for at, side in zip(begin, part.shape[1:], strict=False)]
+        is_inside = all(0 <= at < end <= side for at, end, side in zip(begin, ends, self._size, strict=False))
+        if (part.ndim, len(begin)) != (sides + 1, sides) or len(part) != (self._bands or 1) or not is_inside:
             raise RequestError(
                 f"{self.path}: a part {part.shape} at {begin} is not within {self._bands or 1} bands of {self._size}"
             )
-        if part.dtype != self._dtype and not np.can_cast(part.dtype, self._dtype, "same_kind"):
-            raise RequestError(f"{self.path}: has numbers of {self._dtype}, a part has {part.dtype}")
+        self._check_numbers(part)
         self._put(np.ascontiguousarray(part, self._dtype), begin)
+
+    def _check_numbers(self, part: NDArray[Any]) -> None:
+        """Refuse numbers that the file cannot have: none is wrapped or rounded to a whole number."""
+        if part.dtype == self._dtype or part.dtype == np.bool_:
+            return
+        is_whole, becomes_whole = part.dtype.kind in "iu", self._dtype.kind in "iu"
+        if part.dtype.kind not in "iuf" or (becomes_whole and not is_whole):
+            raise RequestError(f"{self.path}: has numbers of {self._dtype}, a part has {part.dtype}; convert it")
+        least, most = part.min(), part.max()
+        if becomes_whole and not (_has(self._dtype, int(least)) and _has(self._dtype, int(most))):
+            raise RequestError(f"{self.path}: has numbers of {self._dtype}, a part has {least} to {most}")
+        if not becomes_whole and self._dtype.itemsize < 8:
+            with np.errstate(over="ignore"):
+                if not np.array_equal(np.isinf(part.astype(self._dtype)), np.isinf(part)):
+                    raise RequestError(f"{self.path}: has numbers of {self._dtype}, a part has {least} to {most}")
 
     def _put(self, part: NDArray[Any], begin: tuple[int, ...]) -> None:
         """Write a part to its positions in the file of parts: whole runs of rows at once where it is as wide."""
@@ -170,6 +200,25 @@ class PredictionFile:
                 self._scratch.seek((band * height + rows.start) * width * self._dtype.itemsize)
                 data = self._scratch.read(len(rows) * width * self._dtype.itemsize)
                 yield np.frombuffer(data, self._dtype).reshape(len(rows), width)
+
+
+def as_array(pixels: Any) -> NDArray[Any]:
+    """Return an array, or a tensor on any device, as an array. NumPy has no bfloat16."""
+    if not hasattr(pixels, "detach"):
+        return np.asarray(pixels)
+    tensor = pixels.detach().cpu()
+    array: NDArray[Any] = (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
+    return array
+
+
+def _has(dtype: np.dtype[Any], number: float) -> bool:
+    """Return whether a dtype has this number, or one next to it if it is not whole."""
+    if not isinstance(number, (int, float, np.integer, np.floating)):
+        return False
+    if dtype.kind not in "iu":
+        return dtype.kind == "f"
+    limits = np.iinfo(dtype)
+    return float(number).is_integer() and limits.min <= int(number) <= limits.max
 
 
 def _is_volume(path: Path, place: Place | None, dimensions: int) -> bool:

@@ -55,9 +55,10 @@ def _transform(tags: Mapping[int, bytes], order: str, shift: float) -> GridTrans
     """Return x and y of a column and a row: the corner of its pixel, although some files name its centre."""
     scale, points = _numbers(tags, order, SCALE), _numbers(tags, order, TIEPOINTS)
     matrix = _numbers(tags, order, MATRIX)
-    if len(scale) >= 2 and len(points) >= 6:
+    if len(scale) >= 2 and 0 not in scale[:2] and len(points) >= 6:
         column, row, _, x, y = points[:5]
-        rows = (scale[0], 0.0, x - column * scale[0], 0.0, -scale[1], y + row * scale[1])
+        down = -abs(scale[1])  # GDAL reads the sign of y so
+        rows = (scale[0], 0.0, x - column * scale[0], 0.0, down, y - row * down)
     elif len(matrix) == 16:
         rows = (matrix[0], matrix[1], matrix[3], matrix[4], matrix[5], matrix[7])
     else:

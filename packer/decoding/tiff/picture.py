@@ -8,6 +8,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from packer.decoding.grid import Grid, turned
 from packer.decoding.header import FilePixels, Header, Pixels
 from packer.decoding.tiff import blocks, colours, geo
 from packer.decoding.tiff.compressions import JPEG
@@ -47,9 +48,15 @@ def header_of(tiff: Directory) -> Header:
         orientation=tiff.orientation,
         has_palette=tiff.one(PHOTOMETRIC) == colours.INDEXED,
         white_is_zero=tiff.one(PHOTOMETRIC) == colours.WHITE_IS_ZERO,
-        grid=geo.grid_of(tiff.geo, tiff.order, (tiff.one(WIDTH), tiff.one(HEIGHT))),
+        grid=_grid(tiff),
         no_data=geo.no_data_of(tiff.geo),
     )
+
+
+def _grid(tiff: Directory) -> Grid | None:
+    """Return the place of the upright picture."""
+    grid = geo.grid_of(tiff.geo, tiff.order, (tiff.one(WIDTH), tiff.one(HEIGHT)))
+    return None if grid is None else turned(grid, tiff.orientation)
 
 
 def decode(data: bytes, header: Header) -> FilePixels:

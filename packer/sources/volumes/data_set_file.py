@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,16 @@ class DataSetFile:
             raise SettingsError(f"{path}: expected a table with labels and channel_names")
         names = document.get("channel_names", document.get("modality"))
         return cls(_channels(path, names), _classes(path, document.get("labels")))
+
+    def names_of(self, channels: Sequence[str]) -> tuple[str, ...]:
+        """Return the names of the channels of a case, which files with these texts have. Numbers count from 0 in the
+        file; other texts are names themselves. Without texts, one file has the channels in their order."""
+        if not channels:
+            return self.channels
+        if not all(map(str.isdecimal, channels)):
+            return tuple(channels)
+        numbers = list(map(int, channels))
+        return tuple(self.channels[number] for number in numbers) if max(numbers) < len(self.channels) else ()
 
 
 def _channels(path: Path, names: Any) -> tuple[str, ...]:

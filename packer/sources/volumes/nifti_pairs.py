@@ -29,8 +29,8 @@ Volumes = dict[tuple[str, str], tuple[str, str]]
 """By split and key, the path of the image, or the paths of its channels, and the path of the label."""
 
 
-def find_volumes(path: Path, names: Names) -> tuple[tuple[str, str], Volumes]:
-    """Return the templates that fit, and the pairs. A volume without a partner is an error."""
+def find_volumes(path: Path, names: Names) -> tuple[tuple[str, str], Volumes, tuple[str, ...]]:
+    """Return the templates that fit, the pairs, and the texts of {channel}. A volume without a partner is an error."""
     if names.key is not None:
         raise UsageError(f"--key {names.key}: the keys of volumes are in their names; use --image and --label")
     if bool(names.image) != bool(names.label):
@@ -41,45 +41,55 @@ def find_volumes(path: Path, names: Names) -> tuple[tuple[str, str], Volumes]:
     forms_of = _FORMS if names.image else _NUMBERED
     chosen = [(names.image, names.label)] if names.image and names.label else LAYOUTS
     for templates in chosen:
-        labels = _cases(path, files, templates[1], forms_of)
+        labels, _ = _cases(path, files, templates[1], forms_of)
         taken = {*labels.values()}
-        images = _cases(path, [file for file in files if file not in taken], templates[0], forms_of)
-        if images and labels:
+        images, channels = _cases(path, [file for file in files if file not in taken], templates[0], forms_of)
+        if images.keys() & labels.keys():
+            _check_channels(path, templates[0], images, channels)
             templates = _plainest(templates, images.values())
             break
     else:
         forms = " or ".join(f"--image {image} --label {label}" for image, label in chosen)
         raise InputError(f"{path}: has {len(files)} volumes, and no pairs of the form {forms}")
     problems = [
-        Problem(f"no {noun}", "", (mine[key],))
+        Problem(f"no {noun}", "", (mine[key].replace(SEPARATOR, ", "),))
         for noun, mine, others in (("label", images, labels), ("image", labels, images))
         for key in sorted(mine.keys() - others.keys())
     ]
     if problems:
         raise InputError(f"{path}: volumes without a partner", problems)
-    return templates, {key: (images[key], labels[key]) for key in sorted(images)}
+    return templates, {key: (images[key], labels[key]) for key in sorted(images)}, channels
 
 
-def _cases(path: Path, files: Sequence[str], template: str, forms: Mapping[str, str]) -> dict[tuple[str, str], str]:
-    """Return the images, or the labels, of all cases by split and key: a path, or the paths of all channels."""
+def _cases(
+    path: Path, files: Sequence[str], template: str, forms: Mapping[str, str]
+) -> tuple[dict[tuple[str, str], str], tuple[str, ...]]:
+    """Return the images, or the labels, of all cases by split and key: a path, or the paths of their channels in order;
+    and the texts of these channels."""
     matches = _matches(template, files, forms)
     if CHANNEL not in template:
-        return {(split, key): file for (split, key, _), file in matches.items()}
-    channels: dict[tuple[str, str], dict[str, str]] = {}
+        return {(split, key): file for (split, key, _), file in matches.items()}, ()
+    texts = {channel for _, _, channel in matches}
+    channels = sorted(texts, key=int) if all(map(str.isdecimal, texts)) else sorted(texts)
+    cases: dict[tuple[str, str], dict[str, str]] = {}
     for (split, key, channel), file in matches.items():
-        channels.setdefault((split, key), {})[channel] = file
-    every = sorted({name for case in channels.values() for name in case})
+        cases.setdefault((split, key), {})[channel] = file
+    paths = {key: SEPARATOR.join(case.get(name, "") for name in channels) for key, case in cases.items()}
+    return paths, tuple(channels)
+
+
+def _check_channels(path: Path, template: str, images: Mapping[tuple[str, str], str], channels: Sequence[str]) -> None:
+    """Refuse cases that lack a channel."""
     problems = [
-        Problem(f"no channel {name}", "", (case[min(case)],))
-        for _, case in sorted(channels.items())
-        for name in every
-        if name not in case
+        Problem(f"no channel {name}", "", (next(filter(None, files)),))
+        for _, files in sorted((key, image.split(SEPARATOR)) for key, image in images.items())
+        for name, file in zip(channels, files, strict=False)
+        if not file
     ]
     if problems:
         raise InputError(
-            f"{path}: {template} finds the channels {', '.join(every)}, and every case needs all of them", problems
+            f"{path}: {template} finds the channels {', '.join(channels)}, and every case needs all of them", problems
         )
-    return {key: SEPARATOR.join(case[name] for name in every) for key, case in channels.items()}
 
 
 def is_volume(name: str) -> bool:

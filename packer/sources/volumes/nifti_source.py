@@ -71,8 +71,8 @@ class NiftiSource(Source):
     @classmethod
     def at(cls, path: Path, names: Names) -> Self:
         """Find the pairs of volumes. A volume without a partner is an error."""
-        templates, volumes = find_volumes(path, names)
-        return cls(path.absolute(), templates, volumes, channels=DataSetFile.of(path).channels)
+        templates, volumes, channels = find_volumes(path, names)
+        return cls(path.absolute(), templates, volumes, channels=DataSetFile.of(path).names_of(channels))
 
     def list_rows(self, rules: ListingRules) -> Listing:
         return Listing(self.rows(), type(self).__name__, named=lambda: DataSetFile.of(self.root).classes)

@@ -270,9 +270,11 @@ def _grid(head: bytes, sides: tuple[int, int, int]) -> Grid | None:
         quaternion, matrix = struct.unpack_from(order + "ii", head, 344)
         spacing = struct.unpack_from(order + "4d", head, 104)
         turned, rows = struct.unpack_from(order + "6d", head, 352), struct.unpack_from(order + "12d", head, 400)
-    forms = {"sform": rows if matrix > 0 else (), "qform": _rotation(turned, spacing) if quaternion > 0 else ()}
+    steps = tuple(abs(step) or 1.0 for step in spacing[1:4])  # nibabel reads the sides of a voxel so
+    qform = _rotation(turned, spacing[0], steps) if quaternion > 0 else ()
+    forms = {"sform": rows if matrix > 0 else (), "qform": qform}
     usable_forms = tuple((name, rows) for name, rows in forms.items() if usable(rows, 3))
-    assumed = _by_spacing(spacing[1:4], sides)
+    assumed = _by_spacing(steps, sides) if max(matrix, quaternion) <= 0 else ()
     return Grid(sides, usable_forms, System(NIFTI), assumed) if usable_forms or assumed else None
 
 
@@ -290,13 +292,15 @@ def _by_spacing(spacing: Sequence[float], sides: tuple[int, int, int]) -> GridTr
     return rows if usable(rows, 3) else ()
 
 
-def _rotation(turned: Sequence[float], spacing: Sequence[float]) -> GridTransform:
-    """Return the matrix of a quaternion, whose first part follows from the others, an offset, and the sides of a
-    voxel."""
+def _rotation(turned: Sequence[float], factor: float, spacing: Sequence[float]) -> GridTransform:
+    """Return the matrix of a quaternion, whose first part follows from the others, an offset, and the sides of a voxel;
+    nothing if it is none."""
     b, c, d, *offset = turned
-    a = math.sqrt(max(0.0, 1 - b * b - c * c - d * d))
-    third = -spacing[3] if spacing[0] < 0 else spacing[3]
-    steps = (spacing[1], spacing[2], third)
+    rest = 1 - b * b - c * c - d * d
+    if not rest > -1e-5:
+        return ()
+    a = math.sqrt(max(0.0, rest))
+    steps = (spacing[0], spacing[1], -spacing[2] if factor < 0 else spacing[2])
     rows = (
         (a * a + b * b - c * c - d * d, 2 * (b * c - a * d), 2 * (b * d + a * c)),
         (2 * (b * c + a * d), a * a + c * c - b * b - d * d, 2 * (c * d - a * b)),
