@@ -237,7 +237,7 @@ BAD = {
     "cut short": (GOOD[:-1], "bytes; its header demands"),
     "longer": (GOOD + b"\0", "bytes; its header demands"),
     "short header": (GOOD[:100], "is not a NIfTI file of one part"),
-    "four sides": (changed(40, "<5h", 4, 9, 7, 1, 5), r"has the sides \[9, 7, 1, 5\]; expected three"),
+    "four sides": (changed(40, "<5h", 4, 9, 7, 1, 5), r"is one of 1 slices, its label labels/bad"),
     "no side": (changed(40, "<4h", 3, 9, 0, 5), r"has the sides \[9, 0, 5\]; expected three"),
     "negative": (changed(40, "<4h", 3, 9, -7, 5), r"has the sides \[9, -7, 5\]; expected three"),
     "many sides": (changed(40, "<h", 99), "expected three"),

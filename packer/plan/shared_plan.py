@@ -27,7 +27,7 @@ def shared_plan(plan: Plan) -> Iterator[PlanFolder]:
     with target_errors(plans):
         make_folder(plans)
         with partial(plans) as new:
-            written = write_plan(plan, new)
+            written = write_plan(plan, new, has_tickets=False)
             path = plans / written.sha256[:NAME_DIGITS]
             if path.exists():
                 path.replace(new.with_name("old"))

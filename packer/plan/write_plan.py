@@ -39,10 +39,13 @@ KEPT = {"from", "raw", *BUILD} - {"workers", "engine"}
 _ROWS = re.compile(r"rows-[0-9]{5,}\.txt")
 
 
-def write_plan(plan: Plan, folder: Path, advance: Callable[[int], object] = lambda done: None) -> PlanFolder:
+def write_plan(
+    plan: Plan, folder: Path, advance: Callable[[int], object] = lambda done: None, has_tickets: bool = True
+) -> PlanFolder:
     """Write a plan into a new or empty folder. Raise the error with which a build of it would stop before its work.
 
-    `advance` is called with the number of shards that were written.
+    `advance` is called with the number of shards that were written. Without tickets, no shard is known by its plan, and
+    the plan has no states.
     """
     if plan.refusal is not None:
         raise plan.refusal
@@ -58,7 +61,7 @@ def write_plan(plan: Plan, folder: Path, advance: Callable[[int], object] = lamb
         with PlanWriter(folder, plan.recipe, plan.pairs) as writer:
             for number, spec in enumerate(plan.specs):
                 receipt = plan.reused.get(number)
-                if receipt is None:
+                if receipt is None and has_tickets:
                     states.add(spec)
                 writer.add(spec, "" if receipt is None else receipt.fingerprint)
                 advance(1)
