@@ -18,12 +18,12 @@ from packer.cli.text_table import text_table
 from packer.cli.values import FolderType, shape_text
 from packer.errors import UsageError, first_of
 from readers.contract.errors import DamagedError
-from readers.contract.place import NIFTI, Place
 from readers.contract.statistics import ClassStatistics
 from readers.contract.tiles import size_text
 
 if TYPE_CHECKING:
     from packer.packs.inspect_row import FieldOfRow, InspectedRow
+    from readers.contract.place import Place
 
 MOST_CLASSES = 20
 
@@ -110,6 +110,8 @@ def _lines(row: InspectedRow) -> Iterator[str]:
 
 def _place_lines(place: Place) -> Iterator[str]:
     """Describe where the pixels of a row are."""
+    from readers.contract.place import NIFTI  # imports numpy, which no help needs
+
     unit = " mm" if place.kind == NIFTI else ""
     first = ", ".join(f"{number:.10g}" for number in place.at(*[0] * len(place.spacing)))
     yield f"place       {place.crs or place.kind}: the first pixel at ({first}){unit}"
