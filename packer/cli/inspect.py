@@ -110,9 +110,7 @@ def _lines(row: InspectedRow) -> Iterator[str]:
 
 def _place_lines(place: Place) -> Iterator[str]:
     """Describe where the pixels of a row are."""
-    from readers.contract.place import NIFTI  # imports numpy, which no help needs
-
-    unit = " mm" if place.kind == NIFTI else ""
+    unit = " mm" if place.kind == "nifti" else ""
     first = ", ".join(f"{number:.10g}" for number in place.at(*[0] * len(place.spacing)))
     yield f"place       {place.crs or place.kind}: the first pixel at ({first}){unit}"
     yield f"{'':<12}spacing {' x '.join(f'{step:.6g}' for step in place.spacing)}{unit}"
