@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import re
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -170,7 +173,7 @@ def test_a_picture_without_a_place_has_none(tmp_path: Path) -> None:
     for path in raw.rglob("*.tif"):
         path.write_bytes(geo_tiff(1))
     out = build(raw, tmp_path / "out")
-    assert open_dataset(out).place(0) is None
+    assert open_dataset(out).place(0, whole=True) is None
     assert '"places"' not in next((out / "shards").glob("*.receipt.json")).read_text()
 
 
@@ -327,6 +330,8 @@ def test_nibabel_reads_the_numbers_and_the_affine_of_a_volume(name: str, dtype: 
 def test_tiles_become_a_map_that_lies_on_its_picture(tmp_path: Path) -> None:
     rows = open_dataset(build(make_map(tmp_path / "raw"), tmp_path / "out", **FITS["tile"]))
     place = rows.place(4, whole=True)
+    untiled = open_dataset(build(tmp_path / "raw", tmp_path / "whole", size="native"))
+    assert untiled.place(0, whole=True) == untiled.place(0)
     with PredictionFile(tmp_path / "p.tif", (HEIGHT, WIDTH), "u1", place) as file:
         for stripe in stitch_stripes((rows.key(index), rows[index].label) for index in range(len(rows))):
             file.write(stripe.pixels, stripe.start)
@@ -440,10 +445,13 @@ def test_a_window_of_a_volume_is_nifti_1(tmp_path: Path) -> None:
 
 
 def test_a_killed_process_leaves_nothing_for_ever(tmp_path: Path) -> None:
-    debris = partial_path(tmp_path, 2**22 - 1, "dead")
-    debris.mkdir()
+    ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    debris, foreign = partial_path(tmp_path, int(ended.stdout), "dead"), tmp_path / ".partial-of-another-program"
+    for folder in (debris, foreign):
+        folder.mkdir()
+        os.utime(folder, (0, 0))
     write_part(tmp_path, "u1", np.zeros((4, 4), np.uint8))
-    assert [path.name for path in tmp_path.iterdir()] == ["p.tif"]
+    assert {path.name for path in tmp_path.iterdir()} == {"p.tif", foreign.name}
 
 
 @pytest.mark.parametrize("orientation", [1, 3, 6])

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import errors_of, make_raw, run
+from conftest import errors_of, good, make_raw, run
 from drills.published import same
 from drills.volumes import nifti
 from numpy.typing import NDArray
@@ -400,7 +400,7 @@ def test_kept_volumes_are_bounded_by_their_bytes(tmp_path: Path, monkeypatch: py
     source = NiftiSlices.at(write(tmp_path, files), Names())
     assert isinstance(source, NiftiSlices)
     for most, kept in ((1 << 32, 4), (3 * len(GOOD), 3), (0, 2)):
-        monkeypatch.setattr("packer.sources.volumes.nifti.MOST_KEPT", most)
+        monkeypatch.setattr("packer.sources.volumes.unpacked_volumes.MOST_KEPT", most)
         for ref in source.rows():
             source.load(ref)
         assert len(source._unpacked) == kept
@@ -426,8 +426,9 @@ def volume_of(key: str) -> str:
 def test_tiles_and_slices_of_a_volume_stay_together_when_a_pack_is_divided(tmp_path: Path) -> None:
     files = {f"{folder}/scan_{key}.nii.gz": GOOD for folder in ("images", "labels") for key in range(12)}
     tiled = ("--classes", 600, "--bands", "all", "--fit", "tile", "--size", "4x4")
-    run("build", "--from", write(tmp_path / "raw", files), *tiled, tmp_path / "tiles")
-    assert run("build", "--from", tmp_path / "tiles", "--split", "60/40", tmp_path / "out").exit_code == 0
+    good("build", "--from", write(tmp_path / "raw", files), *tiled, tmp_path / "tiles")
+    good("build", "--from", tmp_path / "tiles", tmp_path / "again")  # a pack of a pack knows that they are slices
+    good("build", "--from", tmp_path / "again", "--split", "60/40", tmp_path / "out")
     shares = Shares.parse("60/40")
     for split in ("train", "val"):
         rows = open_dataset(tmp_path / "out", split)

@@ -255,6 +255,13 @@ def test_a_broken_file_of_names_is_named(document: object, words: str, tmp_path:
         build_pack(tmp_path / "raw", tmp_path / "out", volumes=True)
 
 
+def test_a_table_of_the_user_counts_before_broken_labels(tmp_path: Path) -> None:
+    nnu_net(tmp_path / "raw")
+    (tmp_path / "raw/dataset.json").write_text(json.dumps({"labels": {"a": 0, "b": -1}}))
+    build_pack(tmp_path / "raw", tmp_path / "out", volumes=True, classes="3")
+    assert len(open_dataset(tmp_path / "out")) == 2
+
+
 def test_regions_need_a_table_of_the_user(tmp_path: Path) -> None:
     nnu_net(tmp_path / "raw")
     (tmp_path / "raw/dataset.json").write_text(json.dumps({**DATA_SET, "labels": {"whole": [1, 2], "background": 0}}))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,8 +33,8 @@ class FoundRows:
     """The classes of a source that has labels of class indices, or whose labels are painted."""
     packed: tuple[Field, ...] = ()
     """The fields of a source whose rows were packed before."""
-    named: ClassTable | None = None
-    """The classes of the numbers in the labels, if the source names them. A table of the user counts first."""
+    named: Callable[[], ClassTable | None] = lambda: None
+    """Returns the classes of the numbers in the labels, if the source names them. A table of the user counts first."""
     problems: tuple[InputError, ...] = ()
     """The errors that stop a build, although rows were found."""
 

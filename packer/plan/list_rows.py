@@ -44,7 +44,7 @@ def list_rows(rows: RowSearch, source: Source, out: Path) -> FoundRows:
         () if drawer is None else tuple(drawer.notes()),
         classes=listing.classes,
         packed=listing.packed,
-        named=listing.named(),
+        named=listing.named,
         problems=tuple(problems.errors),
     )
 

@@ -56,7 +56,7 @@ def plan_fields(found_rows: FoundRows, choice: FieldChoice) -> PlannedFields:
 
 def _label_table(found_rows: FoundRows, choice: FieldChoice) -> ClassTable | None:
     """Return the classes of the label; None if nothing names them."""
-    named = table_or_values(choice.label.classes) or found_rows.named
+    named = table_or_values(choice.label.classes) or found_rows.named()
     table = load_class_table(found_rows.raw, named, choice.ignore)
     return BINARY_CLASSES if table is None and choice.label.codec == BINARY else table
 

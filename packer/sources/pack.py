@@ -35,7 +35,7 @@ MOST_DIGITS = 18
 """Digits of the number of a row in a shard. Python refuses to read thousands of digits."""
 
 
-SLICES = "nifti slices"
+SLICES = "nifti slices 1"
 """The tool of packs whose rows are slices: their keys end with the number of the slice."""
 
 
@@ -44,7 +44,6 @@ class PackSource(Source):
 
     kind: ClassVar[str] = "pack"
     gives_arrays: ClassVar[bool] = True
-    tools: ClassVar[tuple[str, ...]] = ("rows of a pack 1",)
 
     def __init__(self, pack: Pack, chosen: Mapping[int, Sequence[int]] | None = None) -> None:
         self._pack, self._chosen = pack, chosen
@@ -71,9 +70,12 @@ class PackSource(Source):
     def group_of(self, key: str) -> str:
         """Return the picture of a tile, or the volume of a slice."""
         picture = picture_of(key)
-        tools: list[str] = self._pack.manifest.recipe.get("tools", [])
-        has_slices = any(str(tool).startswith(SLICES) for tool in tools)
-        return picture.rpartition("/")[0] if has_slices else picture
+        return picture.rpartition("/")[0] if SLICES in self.tools else picture
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The rule of these rows, and whether they are slices, which a pack of them must know, too."""
+        return ("rows of a pack 1", *(tool for tool in self._pack.manifest.recipe.get("tools", ()) if tool == SLICES))
 
     @property
     def gives_volumes(self) -> bool:

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from readers.contract.errors import RequestError
 from readers.contract.json_entry import Entry
 
 GEO, NIFTI = "geo", "nifti"
-KINDS_OF_PLACE = (GEO, NIFTI)
 NUMBERS = {GEO: (6,), NIFTI: (9, 12)}
 """The count of numbers of a transform: of a map; of a slice and of a volume."""
 MOST_NO_DATA = 40
@@ -80,7 +80,7 @@ class Place:
         """The transform as a square matrix: (3, 3) for a map, (4, 4) for a volume. A slice has only one in space."""
         matrix = self.matrix
         if matrix.shape[1] != len(matrix) + 1:
-            raise ValueError("a slice of a volume has no affine of its own; its transform has two sides and an offset")
+            raise RequestError("a slice of a volume has no affine of its own; take its `matrix`")
         return np.vstack([matrix, [0.0] * len(matrix) + [1.0]])
 
     @property
@@ -97,7 +97,7 @@ class Place:
         """
         matrix = self.matrix
         if len(index) != matrix.shape[1] - 1:
-            raise ValueError(f"expected {matrix.shape[1] - 1} numbers, found {len(index)}")
+            raise RequestError(f"expected {matrix.shape[1] - 1} numbers, one for each side, found {len(index)}")
         return tuple((matrix @ np.array([*index[::-1], 1.0])).tolist())
 
     def part(self, start: Sequence[float], step: Sequence[float] = ()) -> Place:
@@ -137,7 +137,7 @@ def read_places(entry: Entry) -> tuple[Place | None, ...]:
 
 def _system(entry: Entry) -> System:
     system = System(
-        entry.choice("kind", KINDS_OF_PLACE),
+        entry.choice("kind", tuple(NUMBERS)),
         entry.text("crs"),
         entry.wholes("keys"),
         entry.numbers("numbers"),

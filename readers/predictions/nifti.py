@@ -33,7 +33,7 @@ def header(size: tuple[int, ...], bands: int | None, dtype: np.dtype[Any], place
     steps = np.sqrt((matrix[:, :3] ** 2).sum(0)).tolist()
     spacing = [1.0, *steps, *[1.0] * 4]
     rows = matrix.ravel().tolist()
-    form = ALIGNED if place is not None else 0
+    form, unit = (0, 0) if place is None else (ALIGNED, MILLIMETRES)
     if max(sides) <= MOST_SIDE:
         head = bytearray(352)
         struct.pack_into("<i", head, 0, 348)
@@ -41,7 +41,7 @@ def header(size: tuple[int, ...], bands: int | None, dtype: np.dtype[Any], place
         struct.pack_into("<hh", head, 70, code, 8 * dtype.itemsize)
         struct.pack_into("<8f", head, 76, *spacing)
         struct.pack_into("<3f", head, 108, 352, 1, 0)
-        head[123] = MILLIMETRES
+        head[123] = unit
         struct.pack_into("<h", head, 254, form)
         struct.pack_into("<12f", head, 280, *rows)
         head[344:348] = b"n+1\0"
@@ -55,7 +55,7 @@ def header(size: tuple[int, ...], bands: int | None, dtype: np.dtype[Any], place
     struct.pack_into("<qdd", head, 168, 544, 1, 0)
     struct.pack_into("<i", head, 348, form)
     struct.pack_into("<12d", head, 400, *rows)
-    struct.pack_into("<i", head, 500, MILLIMETRES)
+    struct.pack_into("<i", head, 500, unit)
     return bytes(head)
 
 

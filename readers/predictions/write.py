@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import os
 from collections.abc import Iterator, Sequence
@@ -97,7 +98,7 @@ class PredictionFile:
         if self._is_tiff:
             geotiff.check(self._dtype, self.place)
         self._head = b"" if self._is_tiff else nifti.header(self._size, self._bands, self._dtype, self.place)
-        sweep(self.path.absolute().parent)
+        sweep(self.path.absolute().parent, math.inf)  # the folder is the user's: only what our dead processes left
         self._new = self._opened.enter_context(partial(self.path.parent))
         self._scratch = self._opened.enter_context(self._new.with_name("parts").open("w+b"))
         if self._fill:

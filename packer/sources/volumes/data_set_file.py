@@ -22,32 +22,39 @@ IGNORE = "ignore"
 
 @dataclass(frozen=True)
 class DataSetFile:
-    """The names in the file; none if there is no file, or no names in it."""
+    """The names in the file, read when they are asked for; none if there is no file, or no names in it."""
 
-    channels: tuple[str, ...] = ()
-    classes: ClassTable | None = None
+    path: Path
+    document: Mapping[str, Any]
 
     @classmethod
     def of(cls, folder: Path) -> DataSetFile:
         """Read the file of a folder of volumes."""
         path = folder / NAME
         if not path.is_file():
-            return cls()
+            return cls(path, {})
         document = parse_json(path, read_text(path))
         if not isinstance(document, dict):
             raise SettingsError(f"{path}: expected a table with labels and channel_names")
-        names = document.get("channel_names", document.get("modality"))
-        return cls(_channels(path, names), _classes(path, document.get("labels")))
+        return cls(path, document)
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """The names of the channels by their numbers."""
+        return _channels(self.path, self.document.get("channel_names", self.document.get("modality")))
+
+    @property
+    def classes(self) -> ClassTable | None:
+        """The classes of the labels."""
+        return _classes(self.path, self.document.get("labels"))
 
     def names_of(self, channels: Sequence[str]) -> tuple[str, ...]:
         """Return the names of the channels of a case, which files with these texts have. Numbers count from 0 in the
         file; other texts are names themselves. Without texts, one file has the channels in their order."""
-        if not channels:
-            return self.channels
         if not all(map(str.isdecimal, channels)):
             return tuple(channels)
-        numbers = list(map(int, channels))
-        return tuple(self.channels[number] for number in numbers) if max(numbers) < len(self.channels) else ()
+        names, numbers = self.channels, list(map(int, channels))
+        return tuple(names[number] for number in numbers or range(len(names)) if number < len(names))
 
 
 def _channels(path: Path, names: Any) -> tuple[str, ...]:

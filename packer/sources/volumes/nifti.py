@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator
-from pathlib import Path
-from threading import Lock
 from typing import Any, ClassVar
 
 from numpy.typing import NDArray
@@ -13,19 +10,17 @@ from numpy.typing import NDArray
 from packer.decoding.decode import check_alike
 from packer.decoding.header import Header, Strip
 from packer.decoding.raw_file import SEPARATOR, naming
-from packer.errors import BadPair, LostFile
+from packer.errors import BadPair
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Loaded, Source
-from packer.sources.file_states import FileState, state_of
 from packer.sources.given_fields import identity
-from packer.sources.volumes.nifti_pairs import Volumes
-from packer.sources.volumes.nifti_source import PART, NiftiSource, class_slice, paths_of
-from packer.sources.volumes.nifti_volume import THIRD, Volume
+from packer.sources.volumes.nifti_source import PART, NiftiSource, class_slice
+from packer.sources.volumes.nifti_volume import THIRD
 from packer.sources.volumes.nifti_whole import NiftiVolumes
 from packer.sources.volumes.volume_place import slice_place
 
-KEPT, MOST_KEPT = 2, 1 << 32
-"""The rows whose volumes a worker keeps, and the bytes of these volumes, but always one volume besides the new one."""
+KEPT = 2
+"""The rows whose volumes a worker keeps."""
 _FORMS = ("[{},:,:]", "[:,{},:]", "[{}]")
 """Names of a slice along each axis in a reference, as NumPy would write them."""
 
@@ -34,18 +29,6 @@ class NiftiSlices(NiftiSource):
     """The slices of pairs of volumes along an axis."""
 
     kind: ClassVar[str] = "nifti"
-
-    def __init__(
-        self,
-        root: Path,
-        templates: tuple[str, ...],
-        volumes: Volumes,
-        axis: int = THIRD,
-        channels: tuple[str, ...] = (),
-    ) -> None:
-        super().__init__(root, templates, volumes, axis, channels)
-        self._lock = Lock()
-        self._unpacked: OrderedDict[str, tuple[FileState, bytearray | str]] = OrderedDict()
 
     def as_volumes(self) -> Source:
         return NiftiVolumes(self.root, self.templates, self.volumes, self.axis, self.channels)
@@ -100,41 +83,11 @@ class NiftiSlices(NiftiSource):
     def _slice(self, field: int, part: str) -> NDArray[Any] | Strip:
         scan, number = self._scan(field, part), _slice_number(part)
         wholes = [
-            self._bytes(path, volume, KEPT * (len(scan.volumes) + 1)) if volume.is_read_whole else None
-            for path, volume in zip(paths_of(part), scan.volumes, strict=True)
+            self._unpacked.bytes(volume, KEPT * (len(scan.volumes) + 1)) if volume.is_read_whole else None
+            for volume in scan.volumes
         ]
         picture = scan.slice(number, wholes)
         return class_slice(picture) if field and not isinstance(picture, Strip) else picture
-
-    def _bytes(self, path: str, volume: Volume, most: int) -> bytearray:
-        """Return all bytes of a volume, and keep the bytes of the last volumes."""
-        with self._lock:
-            state = state_of(f"{self.root}/{path}")
-            kept = self._unpacked.pop(path, None)
-            if kept is None or kept[0] != state:
-                self._make_room(volume.size, most)
-                kept = state, self._whole(volume)
-                if state_of(f"{self.root}/{path}") != state:
-                    raise LostFile("changed while it was read; build again")
-            self._unpacked[path] = kept
-        if isinstance(kept[1], str):
-            raise BadPair(kept[1])
-        return kept[1]
-
-    def _make_room(self, size: int, most: int) -> None:
-        while len(self._unpacked) > 1:
-            kept = sum(len(data) for _, data in self._unpacked.values())
-            if len(self._unpacked) < most and kept + size <= MOST_KEPT:
-                break
-            self._unpacked.popitem(last=False)
-
-    @staticmethod
-    def _whole(volume: Volume) -> bytearray | str:
-        """Return all bytes, or why they cannot be read, which is the reason for all slices."""
-        try:
-            return volume.all_bytes()
-        except BadPair as bad:
-            return str(bad)
 
 
 def _slice_number(part: str) -> int:

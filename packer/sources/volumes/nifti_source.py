@@ -28,6 +28,7 @@ from packer.sources.volumes.data_set_file import DataSetFile
 from packer.sources.volumes.nifti_pairs import Volumes, find_volumes, is_volume
 from packer.sources.volumes.nifti_volume import THIRD, Volume
 from packer.sources.volumes.scan import KIND, Scan
+from packer.sources.volumes.unpacked_volumes import UnpackedVolumes
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -39,7 +40,7 @@ PART = re.compile(r"(.*)\[(\d{1,9}|\d{1,9},:,:|:,\d{1,9},:)\]", re.DOTALL)
 
 
 class NiftiSource(Source):
-    """Pairs of volumes: `--image imagesTr/{key}_0000 --label labelsTr/{key}` name the files of pairs."""
+    """Pairs of volumes: `--image imagesTr/{key}_{channel} --label labelsTr/{key}` name the files of pairs."""
 
     gives_arrays: ClassVar[bool] = True
     templates: tuple[str, ...] = ("", "")
@@ -55,6 +56,7 @@ class NiftiSource(Source):
         self.root, self.templates, self.axis = root, templates, axis
         self.volumes, self.channels = volumes, channels
         self._known: dict[str, tuple[FileState, Volume]] = {}
+        self._unpacked = UnpackedVolumes()
 
     @classmethod
     def fits(cls, path: Path, head: bytes) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from packer.sources.volumes.nifti_volume import Volume
 from readers.contract.place import Place
 
@@ -10,9 +12,9 @@ def volume_place(volume: Volume) -> Place | None:
     """Return the place of a volume: (column, row, slice) to x, y and z in mm. None if the header does not say it."""
     if volume.grid is None or not volume.grid.transform:
         return None
-    place = Place(volume.grid.system, volume.grid.transform)
     columns = [*(axis for axis in range(3) if axis != volume.axis), volume.axis, 3]
-    return Place(place.system, tuple(place.matrix[:, columns].ravel().tolist()))
+    moved = np.reshape(volume.grid.transform, (3, 4))[:, columns]
+    return Place(volume.grid.system, tuple(moved.ravel().tolist()))
 
 
 def slice_place(volume: Volume, number: int) -> Place | None:
