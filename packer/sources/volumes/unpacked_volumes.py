@@ -24,8 +24,10 @@ class UnpackedVolumes:
         return len(self._kept)
 
     def bytes(self, volume: Volume, most: int) -> bytearray:
-        """Return all bytes of a volume, and keep the bytes of the last `most` volumes. Raise BadPair for each slice of a
-        volume that cannot be read."""
+        """Return all bytes of a volume, and keep the bytes of the last `most` volumes.
+
+        Raise BadPair for each slice of a volume that cannot be read.
+        """
         path = str(volume.path)
         with self._lock:
             state = state_of(path)
