@@ -19,6 +19,8 @@ from readers.windows import CopyPixels
 
 LABELLED = Field("labelled", FLAG, FLAG, "|b1", ())
 """Delivered on request: whether a row has a label. It is not stored."""
+VALID = "valid"
+"""The name of the field that `valid_mask` makes."""
 LabelForm = Literal["onehot", "index"]
 Forms = Mapping[str, Literal["onehot", "index", "planes", "bits"]]
 """The form in which fields are delivered, by name."""
@@ -45,7 +47,7 @@ class Delivered:
     @cached_property
     def fill(self) -> float | None:
         """The number of pixels outside of the picture; None if the crop decides it."""
-        return None if self.field.kind == PICTURE else self.field.fill_number
+        return None if self.field.kind == PICTURE and not self.field.no_data else self.field.fill_number
 
     @property
     def expands(self) -> bool:
@@ -55,6 +57,11 @@ class Delivered:
     def as_stored(self) -> Delivered:
         """Return the same field, delivered in its stored form."""
         return Delivered(self.stored, self.stored)
+
+
+def valid_mask(sides: tuple[int | None, ...]) -> Field:
+    """Return the field that says whether a pixel has data in a band of the picture. It is not stored."""
+    return Field(VALID, FLAG, FLAG, "|b1", sides)
 
 
 def forms_of(label: str | None, form: Mapping[str, str] | None) -> Mapping[str, str]:

@@ -152,13 +152,15 @@ def to_device(
     augment: Augment | None = None,
     ahead: int = 1,
     fields: Sequence[str] = (IMAGE, LABEL),
+    nodata: float | None = None,
 ) -> DeviceBatches:
     """Copy batches (images, labels, …) of any iterable, such as a DataLoader, to the device before they are needed.
 
     Images become `dtype` from 0 to 1 (None: unchanged), then `augment(images, labels)` is called, then they are
     normalised by `(means, deviations)` and laid out `channels_last`. Index labels become `classes` planes if that is
     given, and `label_dtype` (a loss function may need torch.long). `fields`: what the first parts of a batch are, if
-    not images and labels; by default the data set's names.
+    not images and labels; by default the data set's names. Pixels with the number `nodata` are 0 if images are
+    normalised.
     """
-    finish = Finish(dtype, normalize, channels_last, classes, label_dtype, augment, tuple(fields))
+    finish = Finish(dtype, normalize, channels_last, classes, label_dtype, augment, tuple(fields), no_data=nodata)
     return DeviceBatches(batches, torch.device(device), finish, ahead, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -36,6 +37,8 @@ class Finish:
     """The field that counts as the image."""
     range: tuple[float, ...] | None = None
     """The pixels of images that count as 0 and 1; None: 0 and 255 for bytes, other numbers are kept."""
+    no_data: float | None = None
+    """The number of pixels without data, which are the mean, so that they are 0 when they are normalised."""
 
     def __post_init__(self) -> None:
         if self.dtype is not None and not self.dtype.is_floating_point:
@@ -55,7 +58,7 @@ class Finish:
 
     def __call__(self, *parts: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Return the batch as the user gets it; the same numbers on every device, to rounding."""
-        parts = self._apply(self._numbers, self.image, parts)
+        parts = self._apply(self._filled_numbers, self.image, parts)
         if self.augment is not None:
             parts = self._augmented(self.augment, parts)
         parts = self._apply(self._images, self.image, parts)
@@ -72,6 +75,15 @@ class Finish:
         if len(augmented) != len(self.fields):
             raise RequestError(f"augment returned {len(augmented)} parts; expected one for each of {self.fields!r}")
         return augmented
+
+    def _filled_numbers(self, images: torch.Tensor) -> torch.Tensor:
+        """Return the numbers of images. If they are normalised, pixels without data are the mean from here on."""
+        numbers = self._numbers(images)
+        if self.no_data is None or self.normalize is None:
+            return numbers
+        missing = torch.isnan(images) if math.isnan(self.no_data) else images == self.no_data
+        mean = _channels(tuple(map(float, self.normalize[0])), images.device, images.ndim - 2)
+        return torch.where(missing, mean, numbers)
 
     def _numbers(self, images: torch.Tensor) -> torch.Tensor:
         """Return pixels from 0 to 1, if an option needs them. If they are normalised later, they are rounded to the

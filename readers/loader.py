@@ -132,7 +132,8 @@ class Loader:
         mean_std = self._mean_std() if normalize is True else normalize or None
         fields = tuple(delivered.field.name for delivered in reader.fields)
         image = (IMAGE, None) if picture is None else (picture.name, picture.range)
-        finish = Finish(dtype, mean_std, channels_last, classes, label_dtype, augment, fields, *image)
+        no_data = picture.fill_number if picture is not None and picture.no_data else None
+        finish = Finish(dtype, mean_std, channels_last, classes, label_dtype, augment, fields, *image, no_data)
         batches = replace(self._batches, reader=reader)
         source = Loader(batches, self.order, self._ahead, "torch", self._pin_memory, self._memory)
         return DeviceBatches(source, torch.device(device), finish, ahead, self._batch_seed)

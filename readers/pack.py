@@ -22,10 +22,11 @@ from readers.contract.manifest import ALL, SHARDS, Manifest, Split, generation_p
 from readers.contract.place import Place
 from readers.contract.receipt import Receipt, shard_stem
 from readers.contract.shard_table import ShardTable, field_bits, table_path
-from readers.delivered import LABELLED
+from readers.delivered import LABELLED, VALID, valid_mask
 from readers.formats import opener, shard_paths
 from readers.formats.column import MissingError, ShardFacts, damage_at
 from readers.formats.shard import Shard
+from readers.statistics import picture_of
 from readers.stores.checksums import check_files, read_receipt
 
 if TYPE_CHECKING:
@@ -140,7 +141,9 @@ class Pack:
         stored_names = tuple(field.name for field in self.manifest.fields)
         usual = BOTH if set(BOTH) <= set(stored_names) else stored_names
         chosen = usual if names is None else tuple(names)
-        stored = tuple(name for name in chosen if name != LABELLED.name)
+        valid = valid_mask(self.manifest.fields[0].sides)
+        derived = {field.name: field for field in (LABELLED, valid) if field.name not in stored_names}
+        stored = tuple(name for name in chosen if name not in derived)
         if isinstance(names, str) or not stored or len({*chosen}) < len(chosen):
             raise RequestError(f"fields={names!r}: expected names, each once, such as fields={stored_names[-1:]!r}")
         for name in stored:
@@ -151,8 +154,10 @@ class Pack:
             if (encoding := self.manifest.field(name).encoding) not in READABLE:
                 problem = f"the field {name!r} is stored as {encoding!r}, which this release cannot read"
                 raise VersionError(f"{self._name}: {problem}; update segpack")
+        if VALID in chosen and VALID in derived and picture_of(list(map(self.manifest.field, stored))) is None:
+            raise RequestError(f'fields={names!r}: "valid" says where a picture has data; read the picture, too')
         self._read = stored
-        return tuple(LABELLED if name == LABELLED.name else self.manifest.field(name) for name in chosen)
+        return tuple(derived.get(name) or self.manifest.field(name) for name in chosen)
 
     def split_of(self, shard: int) -> Split:
         """Return the split of a shard."""

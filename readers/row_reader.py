@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -13,10 +14,12 @@ from readers.batch_memory import Lease
 from readers.collate import different_sizes
 from readers.contract.errors import RequestError
 from readers.contract.fields import LABEL, RAW, Field, Sides
+from readers.contract.kinds import FLAG
 from readers.contract.tile_grid import Area
 from readers.delivered import Delivered
 from readers.formats.shard import Shard, gather
 from readers.pack import Pack
+from readers.statistics import picture_of
 from readers.windows import BatchPicture, BatchWindows
 
 Arrays = tuple[NDArray[Any], ...]
@@ -42,6 +45,13 @@ class RowReader:
         self._stored = tuple(field.stored for field in fields if field.is_stored)
         self._delivered = tuple(field.field for field in fields)
         self._size = self._stored[0].size
+        self._valid = self._picture_and_mask()
+
+    def _picture_and_mask(self) -> tuple[int, int] | None:
+        """Return the numbers of the picture and of its valid mask among the fields; None if no mask is asked for."""
+        masks = [number for number, field in enumerate(self._delivered) if field.kind == FLAG and field.shape]
+        picture = picture_of(self._delivered)
+        return (self._delivered.index(picture), masks[0]) if masks and picture is not None else None
 
     @property
     def native(self) -> bool:
@@ -70,10 +80,13 @@ class RowReader:
         size = self._common_size(rows, windows)
         arrays = tuple(lease((len(rows), *field.row_shape(*size)), field.dtype) for field in self._delivered)
         for field, out in zip(self.fields, arrays, strict=True):
-            if not field.is_stored:
-                _mark(groups, out)
-            else:
+            if field.is_stored:
                 _fill(groups, field, out, windows)
+            elif not field.field.shape:
+                _mark(groups, out)
+        if self._valid is not None:
+            picture, mask = self._valid
+            _mark_valid(self._delivered[picture], arrays[picture], arrays[mask])
         return arrays
 
     def sizes(self, rows: Sequence[int]) -> NDArray[np.int64]:
@@ -205,6 +218,15 @@ def _mark(groups: Sequence[ShardRows], out: NDArray[np.bool_]) -> None:
     """Mark the rows that have a label."""
     for shard, targets, _ in groups:
         out[targets] = any(field.name == LABEL for field in shard.facts.fields)
+
+
+def _mark_valid(field: Field, pictures: NDArray[Any], out: NDArray[np.bool_]) -> None:
+    """Mark the pixels that have data in a band."""
+    if not field.no_data:
+        out[...] = True
+        return
+    missing = np.isnan(pictures) if math.isnan(field.fill_number) else pictures == field.fill_number
+    np.logical_not(missing.all(axis=1), out=out)
 
 
 def _with_field(groups: Sequence[ShardRows], field: Delivered, out: NDArray[Any]) -> Sequence[ShardRows]:

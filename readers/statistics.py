@@ -57,18 +57,21 @@ def mean(field: Field, statistics: FieldStatistics) -> tuple[float, ...]:
     """Return the mean of each band, of numbers from 0 to 1 if the field has a range, else of numbers as stored."""
     sums = _sums(field, statistics)
     low, high = _range(field)
-    unit, count = _unit(field), max(1, sums.numbers)
-    return tuple(float((Fraction(total, count) * unit - low) / (high - low)) for total in sums.sums)
+    unit = _unit(field)
+    return tuple(
+        float((Fraction(total, max(1, count)) * unit - low) / (high - low))
+        for total, count in zip(sums.sums, sums.counted, strict=True)
+    )
 
 
 def deviation(field: Field, statistics: FieldStatistics) -> tuple[float, ...]:
     """Return the standard deviation of each band, of the same numbers as `mean`."""
     sums = _sums(field, statistics)
     low, high = _range(field)
-    scale, count = _unit(field) / (high - low), max(1, sums.numbers)
+    scale = _unit(field) / (high - low)
     return tuple(
-        math.sqrt(Fraction(count * square - total * total, count * count) * scale * scale)
-        for total, square in zip(sums.sums, sums.squares, strict=True)
+        math.sqrt(Fraction(count * square - total * total, max(1, count * count)) * scale * scale)
+        for total, square, count in zip(sums.sums, sums.squares, sums.counted, strict=True)
     )
 
 

@@ -223,9 +223,9 @@ def test_a_value_for_no_data_is_a_finding(tmp_path: Path, is_giant: bool, monkey
     field, raw = '{"name": "h", "kind": "values", "from": "height/{key}"', tmp_path / "raw"
     built = good("build", "--json", *pairs, *tiles, "--classes", 2, "--field", field + "}", raw, tmp_path / "out")
     found = [each["accept"] for each in json.loads(built.stdout)["findings"] if each["kind"] == "no-data"]
-    assert found == ["no-data:h=nan", "no-data:image=-9999", "no-data:label=255"]
+    assert found == ["no-data:image=-9999", "no-data:label=255"]
     assert json.loads(built.stdout)["note_totals"]["files of image that name -9999 as no data"] == 2
-    assert "values that files name for no data, and that are packed like others (3): h=nan, image=-9999" in built.stderr
+    assert "values that files name for no data, and that are packed like others (2): image=-9999" in built.stderr
     probed = json_of("probe", "--json", raw)["findings"]
     assert {"no-data:image=-9999", "no-data:label=255"} <= {each["accept"] for each in probed}
     probed = json_of("probe", "--json", "--classes", 2, "--ignore", 255, raw)["findings"]

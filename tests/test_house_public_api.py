@@ -52,10 +52,10 @@ SIGNATURES = {
     "verify_pack": ["out", "deep", "workers", "scratch", "progress"],
 }
 FIELDS = {
-    "ClassesField": ["name", "files", "classes", "form", "codec", "unknown", "threshold", "divisor"],
+    "ClassesField": ["name", "files", "classes", "form", "codec", "unknown", "threshold", "divisor", "nodata"],
     "IdsField": ["name", "files", "codec", "dtype"],
     "MultilabelField": ["name", "files", "classes", "form"],
-    "PictureField": ["name", "files", "bands", "range", "alpha", "dtype", "decode"],
+    "PictureField": ["name", "files", "bands", "range", "alpha", "dtype", "decode", "nodata"],
     "ValuesField": ["name", "files", "invalid", "scale", "interpolation", "dtype"],
 }
 NOT_GIVEN: Any = {"unknown": None, "ignore": None}

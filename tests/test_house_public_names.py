@@ -137,7 +137,7 @@ stitch(parts, fill=None, weight='clip')
 stitch_all(parts, fill=None, weight='clip')
 stitch_stripes(parts, fill=None, weight='clip')
 to_device(batches, device='cuda', *, dtype=None, normalize=None, channels_last=False, classes=None,
-        label_dtype=None, augment=None, ahead=1, fields=('image', 'label'))
+        label_dtype=None, augment=None, ahead=1, fields=('image', 'label'), nodata=None)
 watch(batches, *, report=None, writer=None, every=50, quiet=False)
 write_prediction(path, pixels, place=None, *, classes=None, nodata=None)
 """

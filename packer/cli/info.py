@@ -61,7 +61,7 @@ def _field_cells(field: Field) -> list[str]:
     """The cells of a field in the table of fields. The last one has what only some fields have."""
     notes = list(field.bands or ()) if field.kind == PICTURE else []
     notes += [f"{len(field.classes)} classes"] if field.classes is not None else []
-    notes += [f"missing {field.fill}"] if field.kind == VALUES else []
+    notes += [f"missing {field.fill}"] if field.kind == VALUES or field.no_data else []
     notes += [] if field.encoding == RAW else [field.encoding_text]
     notes += ["optional"] if field.optional else []
     return [field.name, field.kind, field.form, field.dtype, shape_text(field.shape), ", ".join(notes)]

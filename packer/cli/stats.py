@@ -71,6 +71,9 @@ def _field_lines(field: FieldStats, rows: int) -> Iterator[str]:
     for name, values in (("mean", field.mean), ("std", field.std)):
         if values:
             yield f"{name:<6}" + "  ".join(f"{value:.6f}" for value in values)
+    if field.missing:
+        shares = "  ".join(f"{100 * missing / max(1, field.pixels):.3f} %" for missing in field.missing)
+        yield f"no data  {shares} of each band, not in mean and std"
     if field.classes:
         weightings = list(field.classes[0].weights)
         cells = [

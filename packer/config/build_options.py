@@ -38,6 +38,7 @@ class BuildOptions(TypedDict, total=False):
     divisor: int
     palettes_differ: bool
     unknown: str
+    nodata_label: str
     size: tuple[int, int] | str
     fit: str
     overlap: int
@@ -46,6 +47,7 @@ class BuildOptions(TypedDict, total=False):
     image_range: tuple[float, float]
     alpha: str
     decode: str
+    nodata: str | float
     max_pixels: int
     slide_level: int
     format: str

@@ -12,13 +12,13 @@ from packer.classes.documents import describe, unknown_key
 from packer.config.values import Kind, choice, parse_range, whole
 from packer.errors import UsageError
 from packer.pairs.template import Template
-from packer.pixels.choices import ALPHAS, DECODES, NUMBERS, band_choice
+from packer.pixels.choices import ALPHAS, DECODES, NUMBERS, band_choice, no_data_choice
 from packer.pixels.field_options import BY_KIND, FieldOptions
-from packer.pixels.label_rules import CODECS, DIVISORS, UNKNOWNS
+from packer.pixels.label_rules import CODECS, DIVISORS, NO_DATA_LABELS, UNKNOWNS
 from packer.pixels.number_rules import ID_CODECS, VALUE_INTERPOLATIONS
 from readers.contract.field_entry import NAME
 from readers.contract.json_entry import loads
-from readers.contract.kinds import CLASSES, IDS, KINDS
+from readers.contract.kinds import CLASSES, IDS, KINDS, PICTURE
 
 FROM, KIND = "from", "kind"
 EXAMPLE = "depth=values:depth/{key}.png"
@@ -145,6 +145,8 @@ _PARSERS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("", "interpolation"): choice(VALUE_INTERPOLATIONS).parse,
     (CLASSES, "codec"): choice(CODECS).parse,
     (IDS, "codec"): choice(ID_CODECS).parse,
+    (PICTURE, "nodata"): no_data_choice,
+    (CLASSES, "nodata"): choice(NO_DATA_LABELS).parse,
     **{(kind, "dtype"): _maybe(_dtype(kind)) for kind in KINDS},
     **{(kind, "form"): choice(tuple(facts.dtypes)).parse for kind, facts in KINDS.items() if len(facts.dtypes) > 1},
 }

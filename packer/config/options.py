@@ -18,6 +18,7 @@ from packer.config.values import (
     FINDING_KINDS,
     FLAG,
     LIMIT,
+    NO_DATA,
     PATH,
     RANGE,
     SHARES,
@@ -41,7 +42,7 @@ from packer.pixels.choices import (
     MOST_PIXELS,
 )
 from packer.pixels.field_options import ClassesField, PictureField
-from packer.pixels.label_rules import CODECS, DIVISORS, UNKNOWNS
+from packer.pixels.label_rules import CODECS, DIVISORS, NO_DATA_LABELS, UNKNOWNS
 from readers.contract.manifest import STORAGES
 
 TRUSTS = MTIME, DIGEST = ("mtime", "digest")
@@ -239,6 +240,13 @@ LABELS = (
         "A value or colour that is in no class: stop, ignore it, or take the class with the nearest colour.",
         ClassesField.unknown,
     ),
+    Option(
+        "nodata-label",
+        "fields.label.nodata",
+        choice(NO_DATA_LABELS),
+        "Labels of pixels without data: keep or ignore them.",
+        ClassesField.nodata,
+    ),
 )
 
 PICTURES = (
@@ -296,6 +304,13 @@ PICTURES = (
         "fields.image.bands",
         BANDS,
         "Store these bands with the numbers of the file: all, gray, rgb or 4,3,2. Default: RGB of 8 bits.",
+    ),
+    Option(
+        "nodata",
+        "fields.image.nodata",
+        NO_DATA,
+        "Pixels without data: with --bands those with the number that a file names, or none, or a number, such as nan.",
+        PictureField.nodata,
     ),
     Option("max-pixels", "rows.files.max_pixels", whole(1, 1 << 36), "Reject larger pictures.", str(MOST_PIXELS)),
     Option(

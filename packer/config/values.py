@@ -12,7 +12,7 @@ from typing import Any
 from packer.data_checks.findings import KINDS
 from packer.errors import UsageError, did_you_mean
 from packer.pairs.split_by_hash import Shares
-from packer.pixels.choices import ENCODINGS, NATIVE, band_choice, bands_text
+from packer.pixels.choices import ENCODINGS, NATIVE, band_choice, bands_text, no_data_choice
 from readers.contract.classes import ClassTable
 from readers.stores.open_store import url_of
 
@@ -212,6 +212,7 @@ def _check_kind(kind: str) -> None:
 SIZE = Kind("HxW|native", parse_size, format_size)
 RANGE = Kind("LOW,HIGH", parse_range, format_range)
 BANDS = Kind("all|gray|rgb|N,N", band_choice, lambda value: bands_text(band_choice(value)))
+NO_DATA = Kind("file|none|NUMBER", no_data_choice)
 BYTES = Kind("BYTES", parse_bytes)
 LIMIT = Kind("N|N%", parse_limit, format_limit)
 SHARES = Kind("PERCENTS", parse_shares, format_shares)

@@ -11,6 +11,8 @@ import numpy as np
 from packer.decoding.band_choice import ALL, GRAY, RGB, BandChoice
 from packer.decoding.decode import header_of
 from packer.decoding.header import FilePixels, Header, Picture, Pixels
+from packer.decoding.no_data import without_data
+from packer.decoding.no_data_choice import FILE, number_of
 from packer.decoding.raw_pixels import TRANSPARENT, coloured, ranged, read_stored, upright
 from packer.decoding.rules import ImageRules
 from packer.errors import BadPair
@@ -73,20 +75,31 @@ def read_bands(data: Picture, bands: Bands, rules: ImageRules) -> Pixels:
     bands.check(header, rules)
     stored = coloured(read_stored(data, header))
     numbers = _chosen(stored, header, bands, rules)
+    is_kept = numbers.dtype.kind != "f" and rules.image_range is None
+    if not rules.no_data or is_kept:
+        return upright(_checked(numbers, rules), header)
+    missing = without_data(numbers, number_of(header.no_data if rules.no_data == FILE else rules.no_data))
+    checked = _checked(np.where(missing, numbers.dtype.type(0), numbers), rules)
+    checked[missing] = np.nan
+    return upright(checked, header)
+
+
+def _checked(numbers: Pixels, rules: ImageRules) -> Pixels:
+    """Return numbers (H,W,B) from 0 to 1 if there is a range, else unchanged. Refuse NaN, and infinite numbers."""
     if rules.image_range is not None:
-        numbers = ranged(numbers, *rules.image_range)
-    else:
-        check_finite(numbers)
-    return upright(numbers, header)
+        return ranged(numbers, *rules.image_range)
+    check_finite(numbers)
+    return numbers
 
 
 def check_finite(numbers: Pixels) -> None:
     """Refuse a picture (H,W,B) in which a floating-point number is NaN or infinite."""
     if numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
         row, column, band = np.argwhere(~np.isfinite(numbers))[0].tolist()
+        wrong = numbers[row, column, band]
         raise BadPair(
-            f"has the number {numbers[row, column, band]} at row {row}, column {column} of its stored band {band + 1}; "
-            "a picture has finite numbers"
+            f"has the number {wrong} at row {row}, column {column} of its stored band {band + 1}; a picture has finite "
+            f"numbers{', or --nodata nan for pixels without data' if np.isnan(wrong) else ''}"
         )
 
 

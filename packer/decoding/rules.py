@@ -49,6 +49,9 @@ class ImageRules:
     """The bands to store unchanged; None stores red, green and blue of 8 bits."""
     slide_level: int = 0
     """The level that is the picture of a slide."""
+    no_data: str = ""
+    """The number of pixels without data: a stated one, or `file` for the one that each file names; empty if all have
+    data. Floating-point numbers of such pixels become NaN, others stay."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -58,6 +61,7 @@ class ImageRules:
             **({} if self.decode == EXACT else {"decode": self.decode}),
             **({} if self.bands is None else {"bands": bands_text(self.bands)}),
             **({"slide_level": self.slide_level} if self.slide_level else {}),
+            **({"no_data": self.no_data} if self.no_data else {}),
         }
 
     @classmethod
@@ -73,6 +77,7 @@ class ImageRules:
             decode=entry.choice("decode", DECODES) if entry.has("decode") else EXACT,
             bands=_bands(entry) if entry.has("bands") else None,
             slide_level=entry.whole("slide_level") if entry.has("slide_level") else 0,
+            no_data=entry.text("no_data") if entry.has("no_data") else "",
         )
         entry.close()
         return rules

@@ -12,7 +12,13 @@ from packer.packs.stored import seen
 from readers.contract.fields import LABEL, Field
 from readers.contract.kinds import CLASSES, KINDS
 from readers.contract.manifest import Manifest, Split
-from readers.contract.statistics import ClassStatistics, FieldStatistics, IdStatistics, ValueStatistics
+from readers.contract.statistics import (
+    ClassStatistics,
+    FieldStatistics,
+    IdStatistics,
+    MaskedStatistics,
+    ValueStatistics,
+)
 from readers.contract.tiles import Size
 from readers.pack import Pack
 from readers.statistics import WEIGHTINGS, class_weights, deviation, mean, picture_of
@@ -48,6 +54,8 @@ class FieldStats:
     mean: tuple[float, ...]
     """The mean of each band of a picture, or of the values. If the field has a range, numbers are from 0 to 1."""
     std: tuple[float, ...]
+    missing: tuple[int, ...]
+    """The pixels without data of each band of a picture that marks them. They are in neither mean nor deviation."""
     classes: tuple[ClassStats, ...]
 
 
@@ -129,6 +137,7 @@ def _field_stats(field: Field, split: Split, pixels: int) -> FieldStats:
         empty=_empty(statistics),
         mean=mean(field, statistics) if has_mean else (),
         std=deviation(field, statistics) if has_mean else (),
+        missing=statistics.missing if isinstance(statistics, MaskedStatistics) else (),
         classes=_class_stats(field, statistics, pixels) if isinstance(statistics, ClassStatistics) else (),
     )
 

@@ -1,6 +1,7 @@
 """The names of the ways to decode, to resize and to store pictures. Light: numpy is not needed."""
 
 from packer.decoding.band_choice import BandChoice, band_choice, bands_text
+from packer.decoding.no_data_choice import no_data_choice
 from packer.decoding.rules import ALPHAS, DECODES, EXACT, FAST, MOST_PIXELS
 from readers.contract.fields import READABLE
 
@@ -23,6 +24,7 @@ __all__ = [
     "BandChoice",
     "band_choice",
     "bands_text",
+    "no_data_choice",
 ]
 
 NATIVE, TILE = "native", "tile"

@@ -38,6 +38,10 @@ class ClassPicture:
         """Return the class index of each pixel."""
         return np.asarray(self.numbers if self.classes is None else cv2.LUT(self.numbers, self.classes), np.uint16)
 
+    def ignored_outside(self, mask: NDArray[np.bool_]) -> ClassPicture:
+        """Return the same label, ignored where the mask is false."""
+        return ClassPicture(np.where(mask, self.index(), np.uint16(IGNORE)))
+
 
 def classify(label: LabelFile, judge: Callable[[LabelFile], Index]) -> ClassPicture:
     """Return the classes of a label by `judge`, which gives a pixel's class by its number or colour alone, or refuses.

@@ -44,3 +44,8 @@ def refuse_beyond(numbers: NDArray[Any], least: int, most: int, words: str) -> N
         if not least <= number <= most:
             row, column = position(numbers == number)
             raise BadPair(f"has the number {number} at row {row}, column {column}; {words}")
+
+
+def as_bits(numbers: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers that are equal where the stored bits are: NaN has one form."""
+    return numbers.view(f"<u{numbers.itemsize}")

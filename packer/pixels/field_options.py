@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
+from packer.decoding.no_data_choice import FILE
 from packer.decoding.rules import EXACT, ImageRules
 from packer.errors import BadPair
-from packer.pixels.label_rules import AUTO, LabelRules
+from packer.pixels.label_rules import AUTO, KEEP, LabelRules
 from packer.pixels.number_rules import INDEX, NEAREST, IdRules, MultilabelRules, ValueRules
 from readers.contract import kinds
 from readers.contract.classes import ClassTable
@@ -21,6 +22,8 @@ _FLAGS = {
     "--alpha drop": 'alpha = "drop"',
     "--bands all": 'bands = "all"',
     "--bands 3,2,1": 'bands = "3,2,1"',
+    "--nodata NUMBER": "nodata = NUMBER",
+    "--nodata nan": 'nodata = "nan"',
 }
 CLASS = "{class}"
 """In the template of a field that has a file for each class."""
@@ -58,6 +61,8 @@ class PictureField(FieldOptions):
     alpha: str = "refuse"
     dtype: str | None = None
     decode: str = EXACT
+    nodata: str = FILE
+    """The number of pixels without data: the one that each file names, `none`, or a number such as `-9999` or `nan`."""
     kind: ClassVar[str] = PICTURE
     rules = ImageRules
 
@@ -71,6 +76,8 @@ class ClassesField(FieldOfClasses):
     unknown: str = "error"
     threshold: int | None = None
     divisor: int = 1000
+    nodata: str = KEEP
+    """The label of a pixel without data: `keep` it, or `ignore` it."""
     kind: ClassVar[str] = CLASSES
     rules = LabelRules
 

@@ -9,6 +9,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from packer.pixels.exact_numbers import as_bits
 from readers.contract.receipt import FLAT
 from readers.contract.tiles import Size
 
@@ -26,7 +27,12 @@ def image_hash(crc32: int, planes: NDArray[Any]) -> str:
     lines = np.ascontiguousarray(shown[:, ::step])  # twice as fast as to gather pixels from the whole image
     sample = np.ascontiguousarray(lines[:, :, ::step])
     first = planes[(slice(None), *[slice(1)] * (planes.ndim - 1))]
-    return hash_of(crc32, sample, lambda: bool((planes == first).all()))
+    return hash_of(crc32, sample, lambda: is_same(planes, first))
+
+
+def is_same(planes: NDArray[Any], first: NDArray[Any]) -> bool:
+    """Return whether all numbers of each plane are its first one, which may be NaN."""
+    return bool((as_bits(planes) == as_bits(first)).all())
 
 
 def step_of(size: Size) -> int:
@@ -35,7 +41,8 @@ def step_of(size: Size) -> int:
 
 
 def hash_of(crc32: int, sample: NDArray[Any], has_one_colour: Callable[[], bool]) -> str:
-    """Return the hash of an image from the rows and columns that make it."""
+    """Return the hash of an image from the rows and columns that make it. Pixels without data count as 0."""
+    sample = np.nan_to_num(sample) if sample.dtype.kind == "f" else sample
     small = _colours(sample) if len(sample) == 3 and sample.dtype in (np.uint8, np.float32) else _bands(sample)
     bits = np.packbits(small[:, 1:] > small[:, :-1]).tobytes().hex()
     flat = small.max() - small.min() <= 3 and has_one_colour()

@@ -44,5 +44,6 @@ class JpegRules:
 
 
 def can_be_jpeg(field: Field) -> bool:
-    """Return whether the rows of a field can be JPEG files. Volumes cannot."""
-    return (field.kind, field.dtype, len(field.shape)) == (PICTURE, "|u1", 3) and field.numbers in (1, 3)
+    """Return whether the rows of a field can be JPEG files. Volumes cannot, nor pictures with pixels without data."""
+    is_picture = (field.kind, field.dtype, len(field.shape)) == (PICTURE, "|u1", 3)
+    return is_picture and field.numbers in (1, 3) and not field.no_data

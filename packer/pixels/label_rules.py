@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from packer.errors import UsageError
@@ -13,6 +13,9 @@ AUTO, INDEX, COLOUR, BINARY, ADE20K, INSTANCE = "auto", "index", "colour", "bina
 CODECS = (AUTO, INDEX, COLOUR, BINARY, ADE20K, INSTANCE)
 UNKNOWNS = ("error", "ignore", "nearest")
 DIVISORS = (1000, 256)
+KEEP, IGNORE = "keep", "ignore"
+NO_DATA_LABELS = (KEEP, IGNORE)
+"""The choices for a label where the image has no data."""
 
 BINARY_CLASSES = ClassTable(
     (SegClass("background", (0, 0, 0), (0,)), SegClass("foreground", (255, 255, 255), (1, 255)))
@@ -28,6 +31,7 @@ class LabelRules:
     unknown: str = "error"
     threshold: int | None = None
     divisor: int = 1000
+    no_data: str = KEEP
 
     @property
     def lossy(self) -> bool:
@@ -35,7 +39,13 @@ class LabelRules:
         return self.codec == BINARY and self.threshold is not None
 
     def to_json(self) -> dict[str, Any]:
-        return {"codec": self.codec, "unknown": self.unknown, "threshold": self.threshold, "divisor": self.divisor}
+        return {
+            "codec": self.codec,
+            "unknown": self.unknown,
+            "threshold": self.threshold,
+            "divisor": self.divisor,
+            **({} if self.no_data == KEEP else {"no_data": self.no_data}),
+        }
 
     @classmethod
     def from_json(cls, entry: Entry) -> LabelRules:
@@ -44,6 +54,7 @@ class LabelRules:
             entry.choice("unknown", UNKNOWNS),
             entry.maybe("threshold", entry.whole),
             entry.whole("divisor", least=1),
+            entry.choice("no_data", NO_DATA_LABELS) if entry.has("no_data") else KEEP,
         )
         entry.close()
         return rules
@@ -73,4 +84,4 @@ def resolve(rules: LabelRules, table: ClassTable) -> LabelRules:
         raise UsageError(f"--threshold: needs a class table of two classes, this one has {len(table)}")
     if codec == BINARY and rules.threshold is None and not has_values:
         raise UsageError("--label-codec binary: needs values in the class table, or --threshold")
-    return LabelRules(codec, rules.unknown, rules.threshold, rules.divisor)
+    return replace(rules, codec=codec)

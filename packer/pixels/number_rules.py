@@ -32,7 +32,8 @@ class IdRules:
 
 @dataclass(frozen=True)
 class ValueRules:
-    """The rules for measured values. `invalid` is the number in the file where nothing was measured; NaN always is one.
+    """The rules for measured values. `invalid` is the number in the file where nothing was measured; without it, the
+    number that the file names for pixels without data. NaN always is one.
 
     The other numbers are multiplied by `scale`. Sizes change by the nearest pixel, or linearly over the valid ones.
 

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from packer.decoding.decode import check_exact, header_of
 from packer.decoding.header import Header, Picture
+from packer.decoding.no_data import without_data
+from packer.decoding.no_data_choice import number_of
 from packer.decoding.raw_pixels import read_stored, upright
 from packer.decoding.rules import MOST_PIXELS
 from packer.errors import BadPair, UsageError
@@ -69,11 +71,14 @@ class ValueCodec:
         """Return upright (H,W) values."""
         header = header_of(data, self._max_pixels)
         self.check(header)
-        return self.converted(upright(opaque(read_stored(data, header)).numbers, header))
+        return self.converted(upright(opaque(read_stored(data, header)).numbers, header), number_of(header.no_data))
 
-    def converted(self, numbers: NDArray[Any]) -> NDArray[Any]:
-        """Return (H,W) numbers as values in the stored type. They are multiplied and rounded once."""
-        missing = self._missing(numbers)
+    def converted(self, numbers: NDArray[Any], named: float | None = None) -> NDArray[Any]:
+        """Return (H,W) numbers as values in the stored type. They are multiplied and rounded once.
+
+        `named` is the number that the file names for pixels without data.
+        """
+        missing = without_data(numbers, named if self._invalid is None else self._invalid)
         if self._scale != 1:
             with np.errstate(over="ignore"):  # infinite numbers are refused
                 numbers = numbers.astype(np.float64) * self._scale
@@ -83,20 +88,6 @@ class ValueCodec:
         if missing.any():
             values[missing] = self._fill
         return values
-
-    def _missing(self, numbers: NDArray[Any]) -> NDArray[np.bool_]:
-        """Return which pixels have no measurement: NaN, and the invalid number as the file's type rounds it."""
-        if numbers.dtype.kind == "f":
-            missing: NDArray[np.bool_] = np.isnan(numbers)
-            if self._invalid is not None:
-                with np.errstate(over="ignore"):
-                    missing |= (numbers == numbers.dtype.type(self._invalid)) & np.isfinite(numbers)
-            return missing
-        if self._invalid is None or self._invalid != int(self._invalid):
-            return np.zeros(numbers.shape, np.bool_)
-        limits = np.iinfo(numbers.dtype)
-        invalid = int(self._invalid)
-        return np.asarray((numbers == invalid) & (limits.min <= invalid <= limits.max), np.bool_)
 
     def _rounded(self, numbers: NDArray[Any], missing: NDArray[np.bool_]) -> NDArray[Any]:
         with np.errstate(over="ignore"):

@@ -11,7 +11,7 @@ from itertools import islice
 from packer.classes.load import load_class_table
 from packer.errors import BadPair, InputError, UsageError
 from packer.pixels.field_options import FieldOfClasses, FieldOptions, MultilabelField
-from packer.pixels.label_rules import BINARY, BINARY_CLASSES
+from packer.pixels.label_rules import BINARY, BINARY_CLASSES, IGNORE, LabelRules
 from packer.plan.class_tables import parts_table, table_of, table_or_values
 from packer.plan.field_choice import FieldChoice
 from packer.plan.fields.by_kind import planned
@@ -76,6 +76,8 @@ def _planned_fields(found_rows: FoundRows, choice: FieldChoice, table: ClassTabl
         name = min(unknown)
         raise UsageError(f"--encode {name}: there is no field {name!r}; the fields are {', '.join(names)}")
     sides = VOLUME if found_rows.source.gives_volumes else None
+    if sides and any(isinstance(field.read, LabelRules) and field.read.no_data == IGNORE for field in fields):
+        raise UsageError("--nodata-label ignore: is for pictures, and the rows are volumes; leave it out")
     return tuple(field.encoded(encodings.get(field.name, RAW), sides) for field in fields)
 
 

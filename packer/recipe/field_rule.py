@@ -53,7 +53,8 @@ class FieldRule:
         """Everything that decides whether the header of a file is good, as JSON."""
         if isinstance(self.read, LabelRules):
             return [self.field.kind, self.read.lossy]
-        return [self.field.kind, self.read.to_json(), self.field.dtype, self.field.planes, self.field.bands]
+        fill = [self.field.fill] if self.field.no_data else []
+        return [self.field.kind, self.read.to_json(), self.field.dtype, self.field.planes, self.field.bands, *fill]
 
     def of_form(self, form: str) -> FieldRule:
         """Return the rule that stores the same classes in this form."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from packer.decoding.bands import FEW_BITS, Bands
 from packer.decoding.decode import decoder_identity
+from packer.decoding.no_data import RULE as NO_DATA
 from packer.decoding.rules import ImageRules
 from packer.pixels.choices import EDGES, FITS, INTERPOLATIONS, NATIVE, TILE
 from packer.pixels.encode import tools_of_encodings
@@ -143,6 +144,7 @@ def tools_of(source: Source, geometry: Geometry, rules: Sequence[FieldRule], wri
     is_linear = any(isinstance(rule.read, ValueRules) and rule.read.interpolation == LINEAR for rule in rules)
     pixels = [*source.tools, *geometry.tools]
     pixels += [VALID_MEAN] if is_linear else []
+    pixels += [NO_DATA] if any(rule.field.no_data or isinstance(rule.read, ValueRules) for rule in rules) else []
     pixels += [FEW_BITS] if not source.gives_arrays and any(map(_may_be_of_few_bits, rules)) else []
     return (decoder_identity(), *pixels, *tools_of_encodings([rule.field for rule in rules]), writer)
 

@@ -49,7 +49,7 @@ class FieldDraw:
             return
         numbers = _points(pixels).astype(np.float64)
         good = numbers[np.isfinite(numbers)]
-        if self.field.kind == VALUES:
+        if self.field.kind == VALUES or self.field.no_data:
             good = good[good != self.field.fill_number]
         self.empty.append(1 - good.size / max(1, numbers.size))
         if good.size:

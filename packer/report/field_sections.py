@@ -16,7 +16,7 @@ from packer.report.gather import BINS
 from readers.contract.fields import Field
 from readers.contract.kinds import CLASSES, IDS, KINDS, VALUES
 from readers.contract.manifest import Manifest
-from readers.contract.statistics import ClassStatistics, IdStatistics, ValueStatistics
+from readers.contract.statistics import ClassStatistics, IdStatistics, MaskedStatistics, ValueStatistics
 from readers.report.axes import Axis
 from readers.report.bars import Bar, bar_chart
 from readers.statistics import deviation, mean
@@ -59,6 +59,9 @@ def _counted(manifest: Manifest, field: Field) -> Iterator[str]:
     if isinstance(statistics, ValueStatistics):
         share = statistics.invalid / max(1, statistics.numbers + statistics.invalid)
         yield f"{share_text(share)} of the pixels of all rows have no value."
+    if isinstance(statistics, MaskedStatistics):
+        share = sum(statistics.missing) / max(1, statistics.numbers * len(statistics.missing))
+        yield f"{share_text(share)} of the numbers of all rows have no data."
     if isinstance(statistics, IdStatistics):
         yield f"{share_text(statistics.empty / max(1, statistics.numbers))} of the pixels of all rows are in no object."
     if isinstance(statistics, ClassStatistics) and field.kind == CLASSES:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from functools import reduce
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -22,7 +22,7 @@ from packer.decoding.header import Header, Strip
 from packer.decoding.raw_file import naming
 from packer.errors import BadPair
 from packer.pixels.encode import Encoded, encode_strip, psnr
-from packer.pixels.image_hash import hash_of, step_of
+from packer.pixels.image_hash import hash_of, is_same, step_of
 from packer.pixels.label_rules import BINARY, LabelRules
 from packer.pixels.tile_table import TileTable
 from packer.publish.atomic import target_errors
@@ -30,6 +30,7 @@ from packer.recipe.field_rule import FieldRule
 from packer.recipe.source import Given, Lines, Slices
 from packer.shards.kinds import FieldKind
 from packer.shards.kinds.by_field import check_row
+from packer.shards.label_mask import LabelMask
 from packer.shards.one_row import of_one_row
 from readers.contract import giant
 from readers.contract.fields import Field
@@ -66,20 +67,33 @@ class StoredInFile(NamedTuple):
     """The header of the file, if it is one picture."""
 
 
-def build(rule: FieldRule, kind: FieldKind, lines: Lines, name: str, path: Path) -> StoredInFile:
-    """Store a field of a row in a file. Raise BadPair with the name of what it was read from."""
+class StripMask(NamedTuple):
+    """The strips of a label are ignored where the picture has no data."""
+
+    mask: LabelMask
+    picture: Lines
+
+
+def build(
+    rule: FieldRule, kind: FieldKind, lines: Lines, name: str, path: Path, mask: StripMask | None
+) -> StoredInFile:
+    """Store a field of a row in a file. Raise BadPair with the name of what it was read from. Close the mask."""
     field, pixels = rule.field, math.prod(lines.size)
     grid = grid_of(field, field.row_shape(*lines.size))
     raw, statistics, header = _Raw(field, lines.size), list[FieldStatistics](), None
     kept = lines.stored(field) if rule.jpeg is not None and rule.jpeg.keep else None
     parts = closing(_decoded(lines, list(grid.strips), name))
-    with target_errors(path.parent.parent), path.open("wb") as file, parts as decoded_strips:
+    masked = nullcontext() if mask is None else closing(mask.picture)
+    with target_errors(path.parent.parent), path.open("wb") as file, parts as decoded_strips, masked:
         tiles = _Tiles(file, rule, grid.count) if kept is None else _Kept(file, kept)
         for strip, data in decoded_strips:
             with naming(name), _counted_from(strip.start, data):
                 _check_reading(rule, data)
                 numbers = np.empty(field.row_shape(strip.stop - strip.start, *lines.size[1:]), field.dtype)
-                stored = kind.store(kind.decode(data), None, numbers)
+                decoded = kind.decode(data)
+                if mask is not None:
+                    decoded = mask.mask.in_strip(decoded, mask.picture, strip)
+                stored = kind.store(decoded, None, numbers)
             raw.add(strip.start, numbers, stored.planes)
             header = data.header if isinstance(data, Strip) else None
             lossy = list[FieldStatistics]()
@@ -90,7 +104,7 @@ def build(rule: FieldRule, kind: FieldKind, lines: Lines, name: str, path: Path)
                 if encoded.numbers is not None:
                     lossy.append(check_row(field, encoded.numbers))
             statistics += lossy or [stored.statistics]
-            del data, numbers, stored, line, encoded  # the next strip takes their memory
+            del data, numbers, decoded, stored, line, encoded  # the next strip takes their memory
         checksum = tiles.end()
     quality = psnr(tiles.squares, pixels * field.numbers)
     return StoredInFile(checksum, of_one_row(statistics, pixels), quality, raw.look, header)
@@ -203,7 +217,7 @@ class _Raw:
         self._samples.append(self._sample(top, planes))
         if self._first is None:
             self._first = planes[(slice(None), *[slice(1)] * (planes.ndim - 1))].copy()
-        self._has_one_colour = self._has_one_colour and bool((planes == self._first).all())
+        self._has_one_colour = self._has_one_colour and is_same(planes, self._first)
 
     def _sample(self, top: int, planes: NDArray[Any]) -> NDArray[Any]:
         """Return the lines of a strip that the hash is made of; of a volume the lines of its middle slice."""

@@ -87,7 +87,7 @@ class RowCounts:
 def _brightness(field: Field, statistics: PictureStatistics) -> float:
     low, high = field.range or (0, 1)
     unit = 2.0 ** -UNIT_BITS.get(field.dtype, 0)
-    mean = sum(statistics.sums) / max(1, statistics.numbers * len(statistics.sums)) * unit
+    mean = sum(statistics.sums) / max(1, sum(statistics.counted)) * unit
     return (mean - low) / (high - low)
 
 

@@ -34,9 +34,11 @@ from packer.shards.columns import RowMemory
 from packer.shards.giant_rows import is_giant
 from packer.shards.kinds import Decoded
 from packer.shards.kinds.by_field import check_row, kinds_of
+from packer.shards.label_mask import LabelMask
 from packer.shards.row_places import place_of, stored_place
 from packer.shards.scratch import Scratch
 from readers.contract.fields import LABEL, Field, Sides
+from readers.contract.kinds import PICTURE
 from readers.contract.place import Place
 from readers.contract.receipt import RowInput
 from readers.contract.receipt_facts import NO_DATA
@@ -91,6 +93,7 @@ class RowMaker:
         self._rules = [next(rule for rule in recipe.rules if rule.name == field.name) for field in fields]
         self._source = source
         self._geometry = recipe.geometry
+        self._mask = LabelMask.of(self._rules, self._kinds)
 
     def fill(self, targets: Sequence[RowTarget]) -> list[Row]:
         """Pack the pieces of one row of the source. The identities belong to the bytes that were decoded."""
@@ -200,7 +203,9 @@ class RowMaker:
         paths = [scratch.path(f"{target.index}-{rule.name}") for rule in self._rules]
         steps = zip(self._rules, self._kinds, fields, names, paths, strict=True)
         try:
-            built = [giant_rows.build(*step) for step in steps]
+            built = [
+                giant_rows.build(*step, self._strip_mask(target.piece, number)) for number, step in enumerate(steps)
+            ]
         except BadPair:
             for path in paths:
                 path.unlink(missing_ok=True)
@@ -208,6 +213,15 @@ class RowMaker:
         for field, path in zip(self._fields, paths, strict=True):
             target.columns.put(target.index, field, path)
         return built
+
+    def _strip_mask(self, piece: Piece, number: int) -> giant_rows.StripMask | None:
+        """Return what ignores strips of a field where the picture, which is decoded once more, has no data."""
+        if self._mask is None or number not in self._mask.labels:
+            return None
+        picture, *others = filter(None, self._source.load_lines(piece.ref).data)
+        for lines in others:
+            lines.close()
+        return giant_rows.StripMask(self._mask, picture)
 
     def _check_size(self, piece: Piece, names: Sequence[str], number: int, first: Size, size: Size) -> None:
         """Refuse a field of another size than the first, and another size than the planned one if it decides the
@@ -225,7 +239,7 @@ class RowMaker:
             with naming(names[number]):
                 fields.append(kind.decode(data))
             self._check_size(piece, names, number, fields[0].size, fields[-1].size)
-        return fields
+        return fields if self._mask is None else self._mask.applied(fields)
 
     def _pack(self, target: RowTarget, source: RowInput, fields: Sequence[Decoded], data: Sequence[Given]) -> Row:
         """Store each field. The hash belongs to the first picture."""
@@ -291,9 +305,11 @@ def _place_in(loaded: Loaded, headers: Sequence[Mapping[str, Header]]) -> Place 
 
 
 def _is_handled(rule: FieldRule, value: str) -> bool:
-    """Return whether pixels of this value are left out: measured values that are invalid, or ignored class numbers."""
+    """Return whether pixels of this value are left out: without a value, without data, or of an ignored class."""
     if isinstance(rule.read, ValueRules):
-        return rule.read.invalid is not None
+        return True
+    if rule.field.kind == PICTURE:
+        return rule.field.no_data
     ignored = () if rule.field.classes is None else rule.field.classes.ignored_values
     return value in map(str, ignored)
 

@@ -45,6 +45,7 @@ def read_field(entry: Entry) -> Field:
         optional=entry.truth("optional"),
         encoding=entry.text("encoding"),
         tile=entry.maybe("tile", lambda key: entry.wholes(key, least=1)),
+        no_data=entry.has("no_data") and entry.truth("no_data"),
     )
     for checked in (_name, _table, _shape, _fill, _range, _encoding):
         for key, wrong in checked(field):
@@ -103,7 +104,9 @@ def _shape(field: Field) -> Iterator[tuple[str, str]]:
 
 
 def _fill(field: Field) -> Iterator[tuple[str, str]]:
-    if field.kind == VALUES:
+    if field.no_data and field.kind != PICTURE:
+        yield "no_data", "expected true for pictures only"
+    if field.kind == VALUES or field.no_data:
         if not (field.fill == NAN and field.dtype[1] == "f") and not fits(field.fill, field.dtype):
             yield "fill", f"expected a number of {field.dtype}, or 'nan' for floating point, found {field.fill!r}"
         return
@@ -130,6 +133,8 @@ def _encoding(field: Field) -> Iterator[tuple[str, str]]:
         yield "encoding", f"expected the name of an encoding, found {field.encoding!r}"
     if field.is_jpeg and (field.kind, field.dtype, field.numbers in (1, 3)) != (PICTURE, "|u1", True):
         yield "encoding", f"expected a picture of |u1 with 1 or 3 bands for {field.encoding}"
+    if field.is_jpeg and field.no_data:
+        yield "encoding", f"expected no {field.encoding} for pictures with no_data"
     if field.is_jpeg and field.is_volume:
         yield "encoding", f"expected no {field.encoding} for volumes"
     if field.encoding in WITHOUT_TILES and field.tile is not None:

@@ -57,6 +57,8 @@ class Field:
     encoding: str = RAW
     tile: tuple[int, ...] | None = None
     """The sides of a tile, one for each side of a row, if the encoding has tiles."""
+    no_data: bool = False
+    """True of a picture in which `fill` marks the numbers of pixels without data, besides padding."""
 
     @property
     def native(self) -> bool:
@@ -165,6 +167,7 @@ class Field:
             "optional": self.optional,
             "encoding": self.encoding,
             "tile": None if self.tile is None else list(self.tile),
+            **({"no_data": True} if self.no_data else {}),
         }
 
 

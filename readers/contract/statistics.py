@@ -44,8 +44,11 @@ class FieldStatistics:
         if len(set(map(len, lists))) > 1:
             entry.problem("", f"expected lists of one length, found {', '.join(str(len(values)) for values in lists)}")
         facts = vars(statistics)
-        for number, (total, square) in enumerate(zip(facts.get("sums", ()), facts.get("squares", ()), strict=False)):
-            if square < 0 or square * facts["numbers"] < total * total:
+        counted = getattr(statistics, "counted", ())
+        for number, (count, total, square) in enumerate(
+            zip(counted, facts.get("sums", ()), facts.get("squares", ()), strict=False)
+        ):
+            if count < 0 or square < 0 or square * count < total * total:
                 entry.problem(f"squares.{number}", "is less than this count of numbers with this sum can have")
         entry.close()
         return statistics
@@ -58,6 +61,22 @@ class PictureStatistics(FieldStatistics):
     numbers: int
     sums: Counts
     squares: Counts
+
+    @property
+    def counted(self) -> Counts:
+        """The numbers of each band that are in its sums."""
+        return (self.numbers,) * len(self.sums)
+
+
+@dataclass(frozen=True)
+class MaskedStatistics(PictureStatistics):
+    """The same of pictures with pixels without data: these are in no sum, and are counted for each band."""
+
+    missing: Counts
+
+    @property
+    def counted(self) -> Counts:
+        return tuple([self.numbers - missing for missing in self.missing])
 
 
 @dataclass(frozen=True)
@@ -98,6 +117,11 @@ class ValueStatistics(FieldStatistics):
     sums: Counts
     squares: Counts
 
+    @property
+    def counted(self) -> Counts:
+        """The numbers that are in the sums."""
+        return (self.numbers,) * len(self.sums)
+
 
 Statistics = Mapping[str, FieldStatistics]
 """The statistics of each field by its name."""
@@ -111,6 +135,8 @@ def no_rows(fields: Iterable[Field]) -> dict[str, FieldStatistics]:
 def _nothing(field: Field) -> FieldStatistics:
     if field.kind == PICTURE:
         nothing = (0,) * field.numbers
+        if field.no_data:
+            return MaskedStatistics(0, nothing, nothing, nothing)
         return PictureStatistics(0, nothing, nothing)
     if field.kind == IDS:
         return IdStatistics(0, 0)
@@ -165,6 +191,8 @@ def _form(entry: Entry) -> type[FieldStatistics]:
         return ClassStatistics
     if entry.has("empty"):
         return IdStatistics
+    if entry.has("missing"):
+        return MaskedStatistics
     return ValueStatistics if entry.has("invalid") else PictureStatistics
 
 
@@ -190,6 +218,7 @@ _JSON: dict[str, Callable[[Any], Any]] = {
     "classes": list,
     "rows": list,
     "areas": list,
+    "missing": list,
     "sums": _texts,
     "squares": _texts,
 }
@@ -197,6 +226,7 @@ _TAKE: dict[str, Callable[[Entry, str], Any]] = {
     "classes": Entry.wholes,
     "rows": Entry.wholes,
     "areas": Entry.wholes,
+    "missing": Entry.wholes,
     "sums": _sums,
     "squares": _sums,
 }

@@ -91,14 +91,27 @@ def _picture(field: Field, pixels: NDArray[Any], look: Look) -> Drawing:
     bands = shown_bands(field.bands or ())
     if field.dtype == "|u1" and look.window is None and pixels.shape[-2:] == size:
         rgb = np.stack([pixels[band] for band in bands], -1)
-        return Drawing(rgb, np.zeros(size, np.uint8), note=_bands_note(field, bands, {}))
+        return _hatched(rgb, _without_data(field, pixels, bands, size), _bands_note(field, bands, {}))
     windows = {band: look.window or window_of(field, pixels[band]) for band in dict.fromkeys(bands)}
     planes = {band: window.scaled(mean(pixels[band], size)) for band, window in windows.items()}
     missing = np.logical_or.reduce([np.isnan(plane) for plane in planes.values()])
+    missing |= _without_data(field, pixels, bands, size)
     eight = {band: (np.nan_to_num(plane) * 255 + 0.5).astype(np.uint8) for band, plane in planes.items()}
-    rgb = np.stack([eight[band] for band in bands], -1)
+    return _hatched(np.stack([eight[band] for band in bands], -1), missing, _bands_note(field, bands, windows))
+
+
+def _without_data(field: Field, pixels: NDArray[Any], bands: tuple[int, ...], size: ShownSize) -> NDArray[np.bool_]:
+    """Return which shown pixels have no data in any shown band."""
+    if not field.no_data:
+        return np.zeros(size, np.bool_)
+    shown = [nearest(pixels[band], size) for band in dict.fromkeys(bands)]
+    return np.asarray(np.logical_and.reduce([band == np.array(field.fill_number, band.dtype) for band in shown]))
+
+
+def _hatched(rgb: Picture, missing: NDArray[np.bool_], note: str) -> Drawing:
+    """Return a drawing whose missing pixels are drawn as ignored."""
     rgb[missing] = IGNORED
-    return Drawing(rgb, missing * np.uint8(HATCHED), note=_bands_note(field, bands, windows))
+    return Drawing(rgb, missing * np.uint8(HATCHED), note=note)
 
 
 def _bands_note(field: Field, bands: tuple[int, ...], windows: dict[int, ShownPart]) -> str:
@@ -197,9 +210,7 @@ def _values(field: Field, pixels: NDArray[Any], look: Look) -> Drawing:
     plane = nearest(pixels, look.size or pixels.shape[-2:]).astype(np.float32)
     missing = np.isnan(plane) | (plane == np.float32(field.fill_number))
     steps = (np.nan_to_num(window.scaled(plane)) * 255 + 0.5).astype(np.uint8)
-    rgb = ramp()[steps]
-    rgb[missing] = IGNORED
-    return Drawing(rgb, missing * np.uint8(HATCHED), note=str(window))
+    return _hatched(ramp()[steps], missing, str(window))
 
 
 _DRAWN: dict[str, Callable[[Field, NDArray[Any], Look], Drawing]] = {

@@ -39,12 +39,12 @@ def has_window(field: Field) -> bool:
 
 
 def window_of(field: Field, plane: NDArray[Any]) -> ShownPart:
-    """Return the range of a picture, else percentiles of the numbers of a plane that are finite and not the fill."""
+    """Return the range of a picture, else percentiles of the numbers of a plane that are finite and have data."""
     if has_window(field) and field.range is not None:
         return ShownPart(*field.range)
     flat = plane.reshape(-1)
     taken = flat[:: max(1, len(flat) // MOST_READ) | 1].astype(np.float64)
-    if field.kind != PICTURE:
+    if field.kind != PICTURE or field.no_data:
         taken = taken[taken != field.fill_number]
     taken = taken[np.isfinite(taken)]
     return ShownPart(*np.percentile(taken, PERCENTILES).tolist()) if len(taken) else ShownPart(0.0, 0.0)

@@ -52,7 +52,7 @@ def groups(shape: str) -> list[tuple[list[str], Mask]]:
 
 def tables() -> str:
     """Return all tables as Markdown."""
-    return "".join(f"{text}\n" for text in (*_versions(), "", *_table("pixels", _pixels), "", *_overlaps(), *_shapes()))
+    return "".join(f"{text}\n" for text in (*_versions(), "", *_overlaps(), *_shapes()))
 
 
 def _versions() -> Iterator[str]:
@@ -81,10 +81,6 @@ def _shapes() -> Iterator[str]:
         yield f"### {title[0].upper()}{title[1:]}\n"
         yield f"`{points}`\n"
         yield f"![{title}, as each tool paints it](rasterising/{shape}.png)\n"
-
-
-def _pixels(mask: Mask, _: Mask) -> str:
-    return str(np.count_nonzero(mask))
 
 
 def _iou(one: Mask, other: Mask) -> str:

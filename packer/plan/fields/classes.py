@@ -27,7 +27,7 @@ class PlannedClasses(PlannedField):
 
     @classmethod
     def of(cls, options: ClassesField, table: ClassTable | None, files: FileRules) -> Self:
-        read = LabelRules(options.codec, options.unknown, options.threshold, options.divisor)
+        read = LabelRules(options.codec, options.unknown, options.threshold, options.divisor, options.nodata)
         return cls(options, read if table is None else resolve(read, table), table)
 
     @property

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -10,13 +13,15 @@ import numpy as np
 from packer.decoding.bands import Bands
 from packer.decoding.decode import check_image
 from packer.decoding.header import Header
+from packer.decoding.no_data_choice import FILE, NONE, number_of
 from packer.decoding.rules import FileRules, ImageRules
-from packer.errors import UsageError
+from packer.errors import BadPair, UsageError
 from packer.pixels.choices import FLOATS, IMAGE_DTYPES, NUMBERS
 from packer.pixels.field_options import PictureField
 from packer.plan.fields.planned_field import PlannedField
 from readers.contract.classes import ClassTable
 from readers.contract.fields import IMAGE, Field, picture_field
+from readers.contract.kinds import NAN, fits
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -28,12 +33,23 @@ class PlannedPicture(PlannedField):
 
     options: PictureField
     read: ImageRules
+    fill: int | str | None = None
+    """The number that the files name for pixels without data, in the stored type."""
 
     @classmethod
     def of(cls, options: PictureField, table: ClassTable | None, files: FileRules) -> Self:
-        level = files.slide_level
+        stated = options.nodata if options.nodata not in (FILE, NONE) else ""
         return cls(
-            options, ImageRules(options.range, options.alpha, files.max_pixels, options.decode, options.bands, level)
+            options,
+            ImageRules(
+                options.range,
+                options.alpha,
+                files.max_pixels,
+                options.decode,
+                options.bands,
+                files.slide_level,
+                stated,
+            ),
         )
 
     @property
@@ -47,7 +63,30 @@ class PlannedPicture(PlannedField):
         bands.check(header, self.read)
         dtype = header.dtype if self.read.image_range is None else None
         few_bits = header.depth if header.depth < 8 and not header.has_palette else None
-        return replace(self, dtype=dtype, bands=bands.names(header), few_bits=few_bits)
+        fill = self._fill(header.no_data, header.dtype) if self.options.nodata == FILE else None
+        return replace(self, dtype=dtype, bands=bands.names(header), few_bits=few_bits, fill=fill)
+
+    def most(self, forms: Mapping[Self, int]) -> Self:
+        """Return the form of most files, with the number for pixels without data that most of these name."""
+        alike, fills = Counter[PlannedPicture](), Counter[int | str]()
+        for form, count in forms.items():
+            alike[replace(form, fill=None)] += count
+        most = super().most(alike)  # type: ignore[arg-type]
+        for form, count in forms.items():
+            if form.fill is not None and replace(form, fill=None) == most:
+                fills[form.fill] += count
+        if not fills:
+            return most
+        return replace(most, fill=max(fills, key=fills.__getitem__), read=replace(most.read, no_data=FILE))
+
+    def check_form(self, header: Header) -> None:
+        in_file = self.as_in(header)
+        if None not in (in_file.fill, self.fill) and in_file.fill != self.fill:
+            raise BadPair(
+                f"names {in_file.fill} for pixels without data, and other files {self.fill}; "
+                f"{self._flag('nodata')} NUMBER states one for all, {self._flag('nodata')} none leaves them"
+            )
+        self.check_same_form(replace(in_file, fill=self.fill, read=self.read))
 
     def check(self, header: Header) -> None:
         if self.read.bands is None:
@@ -57,6 +96,32 @@ class PlannedPicture(PlannedField):
 
     def stored(self, sides: tuple[int | None, ...] | None) -> Field:
         """Return a picture of the numbers in the files, or of numbers that are scaled to 0..255 or 0..1."""
+        field, stated = self._stored(sides), self.read.no_data
+        fill = self.fill if stated in ("", FILE) else self._fill(stated, self.dtype or "|u1")
+        if fill is None and stated:
+            raise UsageError(
+                f"{self._flag('nodata')} {stated}: no number of {np.dtype(field.dtype)} can mark these pixels; "
+                f"{self._flag('bands')} all stores the numbers of the files, and {self._flag('dtype')} float32 with "
+                f"{self._flag('range')} has NaN for them"
+            )
+        return field if fill is None else replace(field, fill=fill, no_data=True)
+
+    def _fill(self, text: str, dtype: str) -> int | str | None:
+        """Return how pixels without data are marked, if files of this type write this number for them; None if the
+        stored type has no number left for them, or the number is none of the file."""
+        asked = NUMBERS[self.options.dtype] if self.options.dtype else None
+        if self.options.range is not None:
+            dtype = asked or "|u1"
+        elif asked not in (None, dtype):
+            return None
+        number = number_of(text)
+        if number is None or dtype[1] == "f":
+            return None if number is None else NAN
+        if self.options.range is not None or not math.isfinite(number) or number != int(number):
+            return None
+        return int(number) if fits(int(number), dtype) else None
+
+    def _stored(self, sides: tuple[int | None, ...] | None) -> Field:
         name, dtype = self.name, NUMBERS[self.options.dtype] if self.options.dtype else None
         if self.bands is None:
             return picture_field(name, dtype or "|u1", sides)
@@ -85,8 +150,10 @@ class PlannedPicture(PlannedField):
         return f", and {self._flag('range')} LOW,HIGH makes 8 bits of them: LOW becomes 0, HIGH 255"
 
     def _flag(self, option: str) -> str:
-        """Return the option that a user types: dtype, or range."""
-        return f"--image-{option}" if self.name == IMAGE else f"--field {self.name}: {option}"
+        """Return the option that a user types: dtype, range, nodata, or bands."""
+        if self.name != IMAGE:
+            return f"--field {self.name}: {option}"
+        return f"--{option}" if option in ("nodata", "bands") else f"--image-{option}"
 
 
 plan = PlannedPicture.of

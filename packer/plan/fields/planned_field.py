@@ -67,7 +67,10 @@ class PlannedField(ABC):
 
     def check_form(self, header: Header) -> None:
         """Raise BadPair if a file with this header has another form than the field and most files."""
-        in_file = self.as_in(header)
+        self.check_same_form(self.as_in(header))
+
+    def check_same_form(self, in_file: Self) -> None:
+        """Raise BadPair if the form of a file is not the form of the field and most files."""
         if in_file != self:
             mine, most = _forms(in_file, self)
             raise BadPair(f"has {mine}, while most files have {most}; all must have the same")
@@ -125,6 +128,8 @@ def _not_jpeg(field: Field) -> str:
         return "volumes"
     if field.kind != PICTURE:
         return field.kind
+    if field.no_data:
+        return f"pictures in which {field.fill} means no data (--nodata none keeps it as a number like others)"
     return f"{field.numbers} {'band' if field.numbers == 1 else 'bands'} of {np.dtype(field.dtype)}"
 
 

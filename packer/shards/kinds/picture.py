@@ -13,15 +13,17 @@ from packer.decoding.decode import decode_image, header_of
 from packer.decoding.header import Picture
 from packer.decoding.rules import FAST
 from packer.errors import BadPair
+from packer.pixels.exact_numbers import as_bits
 from packer.pixels.exact_sums import byte_sums, exact_sums
 from packer.pixels.field_options import naming_option
-from packer.pixels.stored_picture import store_picture
+from packer.pixels.stored_picture import store_picture, store_with_data
+from packer.pixels.valid_mean import is_valid
 from packer.recipe.field_rule import FieldRule
 from packer.recipe.recipe import Recipe
 from packer.recipe.source import Given, PackedPixels
 from packer.shards.kinds import Decoded, StoredRow, one_file
 from readers.contract.fields import Field
-from readers.contract.statistics import PictureStatistics
+from readers.contract.statistics import MaskedStatistics, PictureStatistics
 from readers.contract.tiles import Origin
 
 
@@ -33,6 +35,7 @@ class PictureKind:
         self._bands = None if self._rules.bands is None else Bands(self._rules.bands)
         self._geometry = recipe.geometry
         self._field = rule.field
+        self._fill = rule.field.fill_number if rule.field.no_data else None
         self._scaled: NDArray[Any] | None = None
         if rule.field.dtype != "|u1" and rule.field.range == (0, 1):
             self._scaled = (np.arange(256, dtype=np.float32) / np.float32(255)).astype(rule.field.dtype)
@@ -40,8 +43,7 @@ class PictureKind:
     def decode(self, data: Given) -> Decoded:
         """Return the pixels of an image, which may be fewer than the picture has."""
         if isinstance(data, PackedPixels):
-            if data.pixels.dtype.kind == "f" and not np.isfinite(data.pixels).all():
-                raise BadPair(f"has numbers in its {self._field.name} that are not finite")
+            _check_finite(self._field, data.pixels)
             return Decoded(data.pixels, data.pixels.shape[:2])
         with naming_option(self._field.name):
             return self._decode(one_file(data))
@@ -49,7 +51,7 @@ class PictureKind:
     def _decode(self, data: Picture) -> Decoded:
         if self._bands is not None:
             return self._decode_bands(data, self._bands)
-        if self._rules.decode == FAST:
+        if self._rules.decode == FAST and self._fill is None:
             height, width = header_of(data, self._rules.max_pixels).size
             return Decoded(decode_image(data, self._rules, self._geometry.reduction((height, width))), (height, width))
         pixels = decode_image(data, self._rules)
@@ -73,17 +75,27 @@ class PictureKind:
             return StoredRow(_statistics(planes[0].size, (byte_sums(plane, self._scaled) for plane in planes)), planes)
         if not direct:
             np.copyto(out, self._as_stored(planes))
-        return StoredRow(count(out), planes)
+        return StoredRow(_counted(self._field, out), planes)
 
     def _planes(self, decoded: Decoded, origin: Origin | None, out: NDArray[Any] | None) -> NDArray[Any]:
         """Bring the image to the stored size, in `out` if it is given."""
         pixels = decoded.pixels
-        if self._bands is None:
+        if self._bands is None and self._fill is None:
             return self._geometry.image(pixels, origin, out, decoded.size)
         placement = self._geometry.placement(decoded.size, origin)
         planes = np.empty((pixels.shape[2], *placement.stored), pixels.dtype) if out is None else out
-        store_picture(pixels, placement, self._geometry.interpolation, planes)
+        if self._fill is None:
+            store_picture(pixels, placement, self._geometry.interpolation, planes)
+        else:
+            store_with_data(pixels, placement, self._geometry.interpolation, planes, self._fill)
         return planes
+
+    def data_mask(self, decoded: Decoded) -> NDArray[np.bool_] | None:
+        """Return which pixels (H,W) have data in a band; None if all have."""
+        if self._fill is None:
+            return None
+        mask = is_valid(decoded.pixels, self._fill).any(axis=2)
+        return None if mask.all() else np.asarray(mask, np.bool_)
 
     def _as_stored(self, planes: NDArray[Any]) -> NDArray[Any]:
         """Convert pixels from 0 to 1 to the stored type. Resizing may have moved them out of this range."""
@@ -93,16 +105,37 @@ class PictureKind:
 
 def check(field: Field, planes: NDArray[Any]) -> PictureStatistics:
     """Return the statistics of a stored image; raise BadPair if it has impossible numbers. NaN is one."""
-    if planes.dtype.kind == "f" and field.range == (0, 1) and not ((planes >= 0) & (planes <= 1)).all():
-        raise BadPair(f"has numbers in its {field.name} that are not from 0 to 1")
-    if planes.dtype.kind == "f" and not np.isfinite(planes).all():
+    if planes.dtype.kind == "f" and field.range == (0, 1):
+        is_within = (planes >= 0) & (planes <= 1)
+        if not (is_within | np.isnan(planes) if field.no_data else is_within).all():
+            raise BadPair(f"has numbers in its {field.name} that are not from 0 to 1")
+    _check_finite(field, planes)
+    return _counted(field, planes)
+
+
+def _check_finite(field: Field, numbers: NDArray[Any]) -> None:
+    """Refuse NaN and infinite numbers, but not the NaN that marks pixels without data: stored NaNs have one form."""
+    if numbers.dtype.kind != "f" or np.isfinite(numbers).all():
+        return
+    odd = numbers[~np.isfinite(numbers)]
+    if not field.no_data or (as_bits(odd) != as_bits(np.array(field.fill_number, numbers.dtype))).any():
         raise BadPair(f"has numbers in its {field.name} that are not finite")
-    return count(planes)
 
 
 def count(planes: NDArray[Any]) -> PictureStatistics:
     """Return the statistics of a stored image (B,H,W) or volume (B,D,H,W)."""
     return _statistics(planes[0].size, map(exact_sums, planes.reshape(len(planes), -1, planes.shape[-1])))
+
+
+def _counted(field: Field, planes: NDArray[Any]) -> PictureStatistics:
+    """Return the statistics of a stored image or volume without its pixels that have no data."""
+    if not field.no_data:
+        return count(planes)
+    lines = planes.reshape(len(planes), -1, planes.shape[-1])
+    valid = is_valid(lines, field.fill_number)
+    missing = tuple([int(band.size - np.count_nonzero(band)) for band in valid])
+    sums, squares = zip(*map(exact_sums, np.where(valid, lines, lines.dtype.type(0))), strict=True)
+    return MaskedStatistics(planes[0].size, sums, squares, missing)
 
 
 def _statistics(numbers: int, bands: Iterable[tuple[int, int]]) -> PictureStatistics:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.errors import BadPair
+from packer.pixels.exact_numbers import as_bits
 from packer.pixels.exact_sums import exact_sums
 from packer.pixels.nearest_lines import store_nearest
 from packer.pixels.number_rules import LINEAR, ValueRules
@@ -45,16 +46,11 @@ class ValuesKind:
 
 def check(field: Field, values: NDArray[Any]) -> ValueStatistics:
     """Return the statistics of a stored row; raise BadPair if it has a number that is neither finite nor the fill."""
-    measured = values[_bits(values) != _bits(np.array(field.fill_number, field.dtype))]
+    measured = values[as_bits(values) != as_bits(np.array(field.fill_number, field.dtype))]
     if not np.isfinite(measured).all():
         raise BadPair(f"has numbers in its {field.name} that are not finite, and not the fill {field.fill}")
     total, squares = exact_sums(measured)
     return ValueStatistics(measured.size, values.size - measured.size, (total,), (squares,))
-
-
-def _bits(numbers: NDArray[Any]) -> NDArray[Any]:
-    """Return numbers that are equal where the stored bits are: NaN has one form."""
-    return numbers.view(f"<u{numbers.itemsize}")
 
 
 KIND = ValuesKind
