@@ -20,7 +20,7 @@ from readers.contract.fields import LABEL, Field, Sides
 from readers.contract.manifest import Manifest
 from readers.contract.place import Place
 from readers.contract.statistics import Statistics, class_counts
-from readers.contract.tiles import Tile, picture_of, tile_starts, window_key
+from readers.contract.tiles import tile_starts, window_key
 from readers.crop import CenterCrop, CropAndFlip
 from readers.delivered import Forms, LabelForm, delivered, forms_of
 from readers.epoch import Window
@@ -295,11 +295,8 @@ class SegDataset(Dataset[Any]):
 
         With `whole`, of a tile: where the picture is that it was cut from.
         """
-        place, key = self._pack.place(self._row(index)), self.key(index)
-        if place is None or not whole or picture_of(key) == key:
-            return place
-        top, left = Tile.of(key).origin
-        return place.part((-top, -left))
+        row = self._row(index)
+        return self._pack.picture_place(row) if whole else self._pack.place(row)
 
     def index(self, key: str) -> int:
         """Return the index of the sample with this key; a KeyError names similar keys. It opens a few shards."""

@@ -18,15 +18,16 @@ from typing import TYPE_CHECKING
 from readers.contract.errors import DamagedError, RequestError, VersionError
 from readers.contract.fields import IMAGE, LABEL, READABLE, Field
 from readers.contract.files import plain_file, sha256
+from readers.contract.kinds import PICTURE
 from readers.contract.manifest import ALL, SHARDS, Manifest, Split, generation_path
 from readers.contract.place import Place
 from readers.contract.receipt import Receipt, shard_stem
 from readers.contract.shard_table import ShardTable, field_bits, table_path
+from readers.contract.tiles import Tile, picture_of
 from readers.delivered import LABELLED, VALID, valid_mask
 from readers.formats import opener, shard_paths
 from readers.formats.column import MissingError, ShardFacts, damage_at
 from readers.formats.shard import Shard
-from readers.statistics import picture_of
 from readers.stores.checksums import check_files, read_receipt
 
 if TYPE_CHECKING:
@@ -154,7 +155,11 @@ class Pack:
             if (encoding := self.manifest.field(name).encoding) not in READABLE:
                 problem = f"the field {name!r} is stored as {encoding!r}, which this release cannot read"
                 raise VersionError(f"{self._name}: {problem}; update segpack")
-        if VALID in chosen and VALID in derived and picture_of(list(map(self.manifest.field, stored))) is None:
+        if (
+            VALID in chosen
+            and VALID in derived
+            and not any(self.manifest.field(name).kind == PICTURE for name in stored)
+        ):
             raise RequestError(f'fields={names!r}: "valid" says where a picture has data; read the picture, too')
         self._read = stored
         return tuple(derived.get(name) or self.manifest.field(name) for name in chosen)
@@ -218,6 +223,15 @@ class Pack:
                 self._places.clear()
             self._places[number] = places
         return places[inside] if places else None
+
+    def picture_place(self, row: int) -> Place | None:
+        """Return the place of a row; of a tile, the place of the picture that it was cut from."""
+        place, (number, inside) = self.place(row), self.table.locate(row)
+        key = self.shard(number).key(inside)
+        if place is None or picture_of(key) == key:
+            return place
+        top, left = Tile.of(key).origin
+        return place.part((-top, -left))
 
     def _read_receipt(self, number: int) -> Receipt:
         """Read the receipt of a shard, which comes with the shard into a cache."""

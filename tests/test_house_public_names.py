@@ -73,7 +73,7 @@ Place(system, transform, no_data='')
     .nodata
     .part(start, step=())
     .spacing
-PredictionFile(path, size, dtype, place=None, *, bands=None, fill=0, classes=None, nodata=None)
+PredictionFile(path, size, dtype, place=None, *, bands=None, fill=0, classes=None, nodata=None, rgb=False)
     .write(pixels, *start)
 RandomCrop(size, pad=0)
 ReadError(Exception)

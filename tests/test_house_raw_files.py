@@ -44,6 +44,7 @@ NOT_RAW = {
     "packer.config.last_build": "the configuration in OUT",
     "packer.config.preset": "presets of this package",
     "packer.diagnose": "records of a training",
+    "packer.packs.extract_predictions": "predictions, after they were found to be regular files",
     "packer.packs.extract": "the files that it writes, and a pack",
     "packer.packs.inspect_row": "a pack",
     "packer.packs.list_keys": "a pack",

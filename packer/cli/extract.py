@@ -6,6 +6,7 @@ import json
 import shlex
 from dataclasses import asdict
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -15,6 +16,7 @@ from packer.cli.progress import shown
 from packer.cli.values import FolderType, NamesType, bytes_text
 from packer.errors import counted
 
+Weight = Literal["clip", "average", "gaussian"]
 INDEX, COLOURS = "index", "colours"
 
 
@@ -32,6 +34,14 @@ INDEX, COLOURS = "index", "colours"
     show_default=True,
     help="What a label file holds: numbers of classes, or their colours.",
 )
+@click.option("--predictions", type=FolderType(), help="Write these predictions instead: a folder of KEY.npy.")
+@click.option(
+    "--weight",
+    type=click.Choice(("clip", "average", "gaussian")),
+    help="With --predictions: what counts where tiles overlap.  [default: clip]",
+)
+@click.option("--fill", type=float, help="With --predictions: the number of pixels in tiles without a prediction.")
+@click.option("--argmax", is_flag=True, help="With --predictions: write the class with the highest score.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 def extract_command(
@@ -42,19 +52,34 @@ def extract_command(
     split: str | None,
     fields: tuple[str, ...] | None,
     labels: str,
+    predictions: Path | None,
+    weight: Weight | None,
+    fill: float | None,
+    argmax: bool,
     as_json: bool,
     quiet: bool,
 ) -> None:
     """Write the rows of OUT with these KEYS into FOLDER, which must be new or empty: pictures and labels as PNG, as
-    .npy what PNG cannot hold, and volumes as NIfTI. The numbers are the packed numbers.
+    .npy what PNG cannot hold, maps as GeoTIFF and volumes as NIfTI. The numbers are the packed numbers.
 
-    FOLDER also gets pairs.csv and classes.csv, so that it can be packed again.
+    FOLDER also gets pairs.csv and classes.csv, so that it can be packed again. With --predictions it gets a file for
+    each picture, stitched from its tiles: GeoTIFF and NIfTI with the place of the picture.
 
     \b
     Examples:
       packer extract out/ street_004 street_011 some/
       packer extract --all --split val --labels colours out/ val/
+      packer extract --predictions scores/ --split val --argmax out/ maps/
     """
+    if predictions is not None:
+        if keys or every or fields or labels != INDEX:
+            raise click.UsageError(
+                "--predictions writes all pictures that have some; leave out KEYS, --all and --fields"
+            )
+        _extract_predictions(out, predictions, folder, split, (weight or "clip", fill, argmax), as_json, quiet)
+        return
+    if weight or fill is not None or argmax:
+        raise click.UsageError("--weight, --fill and --argmax need --predictions")
     if bool(keys) == every:
         raise click.UsageError("name the KEYS of some rows, or --all, and the FOLDER to write to")
     with loading():
@@ -75,3 +100,27 @@ def extract_command(
     if done.again:
         again = shlex.join(["packer", "build", *done.again, str(folder), "OUT"])
         show(f"the same rows again: {again}", err=True)
+
+
+def _extract_predictions(
+    out: Path,
+    predictions: Path,
+    folder: Path,
+    split: str | None,
+    stitching: tuple[Weight, float | None, bool],
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    with loading():
+        from packer.packs.extract_predictions import Stitching, extract_predictions
+    written = extract_predictions(
+        out, predictions, folder, split=split, stitching=Stitching(*stitching), progress=shown(quiet)
+    )
+    if as_json:
+        show(json.dumps(asdict(written), indent=1))
+        return
+    left_out = f"; {counted(written.left_out, 'picture')} without a prediction" if written.left_out else ""
+    show(
+        f"{folder}: {counted(written.pictures, 'picture')} of {counted(written.rows, 'row')}, "
+        f"{bytes_text(written.bytes)}{left_out}"
+    )

@@ -10,18 +10,20 @@ from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
-from packer.errors import TargetError, UsageError, first_of
-from packer.packs.write_rows import COLOUR_BANDS, class_lines, row_files
+from packer.errors import UsageError, first_of
+from packer.packs.new_folder import new_folder
+from packer.packs.write_rows import COLOUR_BANDS, class_lines, row_files, write_file
+from packer.packs.write_strips import write_strips
 from packer.packs.write_volumes import data_set_text, volume_files
 from packer.progress import Advance, Progress, no_progress
-from packer.publish.atomic import target_errors
-from readers.contract.atomic import partial, sync_folder
 from readers.contract.fields import IMAGE, LABEL, Field
-from readers.contract.kinds import CLASSES
+from readers.contract.kinds import CLASSES, MULTILABEL
 from readers.contract.manifest import ALL
 from readers.contract.palette import hex_of
+from readers.contract.place import GEO, Place
 from readers.find_key import rows_with_key
 from readers.formats.large_rows import is_large
+from readers.formats.shard import Shard
 from readers.machine import usable_cores
 from readers.pack import Pack
 
@@ -76,14 +78,8 @@ def extract_rows(
     rows: Sequence[int] = every if keys is None else _rows_of(pack, list(dict.fromkeys(keys)), every)
     if colours:
         _check_colours(chosen)
-    _check_folder(folder)
-    with target_errors(folder):
-        folder.absolute().parent.mkdir(parents=True, exist_ok=True)
-        with partial(folder.absolute().parent) as new, progress("extracting", len(rows), "rows") as advance:
-            new.mkdir()
-            totals = _write(pack, rows, chosen, colours, new, advance)
-            new.replace(folder)
-        sync_folder(folder.absolute().parent)
+    with new_folder(folder) as new, progress("extracting", len(rows), "rows") as advance:
+        totals = _write(pack, rows, chosen, colours, new, advance)
     names_of_splits = [entry.name for entry in pack.manifest.splits]
     return Extracted(len(rows), *totals, tuple(_arguments(chosen, colours, folder, names_of_splits)))
 
@@ -95,14 +91,6 @@ def _rows_of(pack: Pack, keys: Sequence[str], every: range) -> list[int]:
     if unknown:
         raise UsageError(f"{pack.root}: has no rows with these keys: {', '.join(first_of(unknown, 20))}")
     return sorted(row for rows in rows_by_key for row in rows)
-
-
-def _check_folder(folder: Path) -> None:
-    if folder.is_dir() and not folder.is_symlink():
-        if any(folder.iterdir()):
-            raise TargetError(f"{folder}: is not empty; name a new or an empty folder")
-    elif folder.exists() or folder.is_symlink():
-        raise TargetError(f"{folder}: is not a folder; name a new or an empty folder")
 
 
 def _check_colours(fields: Sequence[Field]) -> None:
@@ -146,29 +134,25 @@ def _write_row(pack: Pack, row: int, fields: Sequence[Field], colours: bool, fol
     """Write the files of a row. Fields that the row lacks have none."""
     number, inside = pack.table.locate(row)
     shard, split = pack.shard(number), pack.split_of(number).name
-    key = shard.key(inside)
+    prefix = "" if split == ALL else f"{split}/"
     paths: dict[str, str] = {}
     count = size = 0
     for field in fields:
-        if shard.has(field.name) and is_large(shard, field, inside):
-            sides = "x".join(map(str, shard.size(inside)))
-            parts = "name the KEYS of other rows, and read parts of this one with a data set's window()"
-            raise UsageError(f"the row {key!r} has {sides} pixels, too many for one file; {parts}")
-        if not shard.has(field.name):
-            continue
-        numbers = shard.row(field, inside)
-        written = (
-            volume_files(field, key, numbers, pack.place(row))
-            if field.is_volume
-            else row_files(field, key, numbers, colours)
-        )
-        for file in written:
-            path = file.path if split == ALL else f"{split}/{file.path}"
-            paths.setdefault(field.name, path)
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / path).write_bytes(file.data)
-            count, size = count + 1, size + len(file.data)
-    return Written(split, key, paths, count, size)
+        if shard.has(field.name):
+            names = _write_field(shard, field, inside, pack.place(row), colours, folder / prefix)
+            paths.update((field.name, prefix + name) for name in names[:1])
+            count, size = count + len(names), size + sum((folder / prefix / name).stat().st_size for name in names)
+    return Written(split, shard.key(inside), paths, count, size)
+
+
+def _write_field(shard: Shard, field: Field, row: int, place: Place | None, colours: bool, folder: Path) -> list[str]:
+    """Write the files of a field of a row; return their paths below the folder."""
+    is_map = place is not None and place.kind == GEO and field.kind != MULTILABEL
+    if is_large(shard, field, row) or (is_map and not colours):
+        return [write_strips(shard, field, row, folder, place)]
+    numbers, key = shard.row(field, row), shard.key(row)
+    files = volume_files(field, key, numbers, place) if field.is_volume else row_files(field, key, numbers, colours)
+    return [write_file(file, folder) for file in files]
 
 
 def _arguments(fields: Sequence[Field], colours: bool, folder: Path, names_of_splits: Sequence[str]) -> Iterator[str]:

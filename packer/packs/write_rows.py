@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import cv2
@@ -30,6 +31,14 @@ class RowFile(NamedTuple):
 
     path: str
     data: bytes
+
+
+def write_file(file: RowFile, folder: Path) -> str:
+    """Write a file below a folder; return its path there."""
+    path = folder / file.path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(file.data)
+    return file.path
 
 
 def row_files(field: Field, key: str, pixels: NDArray[Any], colours: bool) -> Iterator[RowFile]:

@@ -24,7 +24,7 @@ _SHORT, _LONG, _DOUBLE, _ASCII, _LONG8 = 3, 4, 12, 2, 16
 _LETTERS = {_SHORT: "H", _LONG: "I", _DOUBLE: "d", _LONG8: "Q"}
 _OFFSETS, _COUNTS = 324, 325
 _DEFLATE, _SEPARATE = 8, 2
-_GRAY, _PALETTE = 1, 3
+_GRAY, _RGB, _PALETTE = 1, 2, 3
 _FORMS = {"u": 1, "i": 2, "f": 3}
 _MODEL, _RASTER, _GEOGRAPHIC, _PROJECTED = 1024, 1025, 2048, 3072
 _AREA = 1
@@ -40,6 +40,8 @@ class WrittenPicture(NamedTuple):
     place: Place | None = None
     classes: ClassTable | None = None
     no_data: float | None = None
+    is_rgb: bool = False
+    """True if the three bands are red, green and blue."""
 
     @property
     def lines(self) -> list[range]:
@@ -101,7 +103,8 @@ def _tags(picture: WrittenPicture, tiles: int) -> Iterator[tuple[int, int, Seque
     yield 257, _LONG, [height]
     yield 258, _SHORT, [bits] * bands
     yield 259, _SHORT, [_DEFLATE]
-    yield 262, _SHORT, [_PALETTE if coloured else _GRAY]
+    gray_or_rgb = _RGB if picture.is_rgb else _GRAY
+    yield 262, _SHORT, [_PALETTE if coloured else gray_or_rgb]
     yield 277, _SHORT, [bands]
     yield 284, _SHORT, [_SEPARATE if bands > 1 else 1]
     if coloured and table is not None:
@@ -112,7 +115,7 @@ def _tags(picture: WrittenPicture, tiles: int) -> Iterator[tuple[int, int, Seque
     yield 322, _LONG, [TILE]
     yield 323, _LONG, [TILE]
     yield _COUNTS, _LONG, [0] * tiles
-    if bands > 1:
+    if bands > 1 and not picture.is_rgb:
         yield 338, _SHORT, [0] * (bands - 1)
     yield 339, _SHORT, [form] * bands
     if picture.place is not None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 MOST_BANDS = 65_535
 """TIFF counts them with 16 bits."""
+MOST_BYTES = 1 << 46
 TIFF = (".tif", ".tiff")
 NIFTIS = (".nii.gz", ".nii")
 
@@ -58,6 +59,7 @@ class PredictionFile:
 
     `write` may give parts in any order; what is not given is `fill`. The parts are kept in a file next to `path`, which
     has the size of the unpacked prediction. The end of the `with` block writes the file; an error in it writes nothing.
+    With `rgb`, the three bands of a GeoTIFF are red, green and blue.
     """
 
     def __init__(
@@ -71,28 +73,35 @@ class PredictionFile:
         fill: float = 0,
         classes: ClassTable | None = None,
         nodata: float | None = None,
+        rgb: bool = False,
     ) -> None:
         self.path, self.place = Path(path), place
         self._size = tuple(map(operator.index, size))
-        self._bands, self._classes, self._nodata = bands, classes, nodata
-        self._dtype = np.dtype(dtype).newbyteorder("<")
-        if self._dtype == np.bool_:
-            self._dtype = np.dtype(np.uint8)
+        self._bands, self._classes, self._nodata, self._rgb = bands, classes, nodata, rgb
+        self._dtype = _dtype_of(dtype)
         self._fill, self._opened = fill, ExitStack()
-        if not self._size or min(self._size) < 1 or not 1 <= (1 if bands is None else bands) <= MOST_BANDS:
-            raise RequestError(f"{self.path}: expected sides and bands from 1 on, found {self._size} and {bands}")
-        for name, number in (("fill", fill), ("nodata", nodata)):
+        self._is_tiff = self.path.name.lower().endswith(TIFF)
+        self._check()
+        self._scratch: BinaryIO | None = None
+
+    def _check(self) -> None:
+        """Refuse what no file can hold, and a path that cannot be written."""
+        bands = 1 if self._bands is None else self._bands
+        if not self._size or min(self._size) < 1 or not 1 <= bands <= MOST_BANDS:
+            raise RequestError(f"{self.path}: expected sides and bands from 1 on, found {self._size} and {self._bands}")
+        if math.prod(self._size) * bands * self._dtype.itemsize > MOST_BYTES:
+            raise RequestError(f"{self.path}: {self._size} with {bands} bands is more than {MOST_BYTES >> 40} TiB")
+        if self._rgb and not (self._bands == 3 and self._is_tiff):
+            raise RequestError(f"{self.path}: rgb needs three bands and a TIFF")
+        for name, number in (("fill", self._fill), ("nodata", self._nodata)):
             if number and not _has(self._dtype, number):
                 raise RequestError(f"{self.path}: {name}={number!r} is not a number of {self._dtype}")
         if not self.path.absolute().parent.is_dir():
             raise RequestError(f"{self.path}: there is no folder {self.path.parent}; make it first")
-        suffix = self.path.name.lower()
-        if not suffix.endswith((*TIFF, *NIFTIS)):
+        if not self._is_tiff and not self.path.name.lower().endswith(NIFTIS):
             raise RequestError(f"{self.path}: expected a name that ends with {', '.join((*TIFF, *NIFTIS))}")
-        self._is_tiff = suffix.endswith(TIFF)
         if self._is_tiff and len(self._size) != 2:
             raise RequestError(f"{self.path}: a TIFF has a height and a width; write a volume as .nii.gz")
-        self._scratch: BinaryIO | None = None
 
     def __enter__(self) -> Self:
         if self._is_tiff:
@@ -177,7 +186,7 @@ class PredictionFile:
             if self._is_tiff:
                 height, width = self._size
                 shape = self._bands or 1, height, width
-                picture = geotiff.WrittenPicture(shape, self._dtype, self.place, self._classes, self._nodata)
+                picture = geotiff.WrittenPicture(shape, self._dtype, self.place, self._classes, self._nodata, self._rgb)
                 geotiff.write(file, picture, self._parts(picture))
             else:
                 pieces = self._pieces()
@@ -201,6 +210,15 @@ class PredictionFile:
                 self._scratch.seek((band * height + rows.start) * width * self._dtype.itemsize)
                 data = self._scratch.read(len(rows) * width * self._dtype.itemsize)
                 yield np.frombuffer(data, self._dtype).reshape(len(rows), width)
+
+
+def _dtype_of(dtype: Any) -> np.dtype[Any]:
+    """Return the written type for a type of NumPy or of PyTorch; truth values are bytes."""
+    try:
+        written = np.dtype(str(dtype).removeprefix("torch.") if "torch." in str(dtype) else dtype)
+    except TypeError as error:
+        raise RequestError(f"dtype={dtype!r}: expected a type of NumPy or PyTorch, such as uint8") from error
+    return np.dtype(np.uint8) if written == np.bool_ else written.newbyteorder("<")
 
 
 def as_array(pixels: Any) -> NDArray[Any]:
