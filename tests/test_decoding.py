@@ -95,7 +95,7 @@ BOMB = (
 )
 REFUSED: list[tuple[str, bytes, str]] = [
     ("nothing", b"", "is empty"),
-    ("text", b"hello world, no picture", "is not a PNG, JPEG, TIFF, BMP, WebP or npy"),
+    ("text", b"hello world, no picture", "is not a PNG, JPEG, TIFF, JPEG 2000, BMP, WebP or npy"),
     ("16-bit image", png(np.zeros((2, 12), np.uint8), 16, 2), "16 bits per channel"),
     ("bomb", BOMB, "claims 60000x60000 pixels; 1 to 268435456 are allowed"),
     ("no pixels", png(np.zeros((0, 3), np.uint8), 8, 2), "claims 1x0 pixels"),

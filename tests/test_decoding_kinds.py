@@ -345,7 +345,6 @@ def test_a_webp_is_turned_by_its_exif_and_refused_if_animated_or_cut() -> None:
 
 OTHERS = {
     b"GIF89a": "a GIF",
-    b"\0\0\0\x0cjP  \r\n": "a JPEG 2000",
     b"\x76\x2f\x31\x01": "an OpenEXR",
     b"\0\0\0\x20ftypavif": "a HEIF or AVIF",
     b"P6\n2 2": "a PNM",

@@ -314,7 +314,7 @@ def test_folders_that_are_links_to_each_other_both_count(tmp_path: Path) -> None
     ("good", "stray"),
     [
         (("train/images/a.png", "train/labels/a.png"), "train/images/b.gif"),
-        (("JPEGImages/a.jpg", "SegmentationClass/a.png"), "SegmentationClass/b.jp2"),
+        (("JPEGImages/a.jpg", "SegmentationClass/a.png"), "SegmentationClass/b.jxl"),
         (("train/a.jpg", "train_labels/a_L.png"), "train_labels/b.png"),
     ],
 )
@@ -367,14 +367,14 @@ def test_names_with_odd_spaces_are_fine(tmp_path: Path) -> None:
 def test_a_picture_that_cannot_be_packed_is_left_out_by_name(tmp_path: Path, image: str, missing: str) -> None:
     """Without a label, such a picture was in no count and in no line."""
     touch(tmp_path, "images/a.png", "labels/a.png", "images/c.png")
-    for name in ("a.gif", "b.gif", "b.jp2", "c.tga", "d.heic", "e.dcm", "g.nef", "notes.txt"):
+    for name in ("a.gif", "b.gif", "b.jxl", "c.tga", "d.heic", "e.dcm", "g.nef", "notes.txt"):
         (tmp_path / "images" / name).touch()
     for name in ("c.gif", "f.gif"):
         (tmp_path / "labels" / name).touch()
     pairing = find_pairs(tmp_path, PairingRules(image, "labels/{key}", missing=missing))
     no_type = "this file type cannot be packed; convert it to"
     assert set(map(str, pairing.missing)) == {
-        *(f"images/{name}: {no_type} PNG" for name in ("a.gif", "b.gif", "b.jp2", "c.tga", "d.heic")),
+        *(f"images/{name}: {no_type} PNG" for name in ("a.gif", "b.gif", "b.jxl", "c.tga", "d.heic")),
         f"images/e.dcm: {no_type} TIFF",
         f"images/g.nef: {no_type} TIFF",
         f"labels/f.gif: {no_type} PNG",

@@ -79,10 +79,10 @@ def test_files_without_partner_are_counted() -> None:
 
 
 def test_a_depth_map_is_never_suggested_as_the_image(tmp_path: Path) -> None:
-    touch(tmp_path, "aachen/0_dem.tif", "aachen/0_rgb.jp2", "aachen/0_seg.tif")
+    touch(tmp_path, "aachen/0_dem.tif", "aachen/0_rgb.jxl", "aachen/0_seg.tif")
     with pytest.raises(InputError) as caught:
         find_pairs(tmp_path)
-    assert "1 file with the suffix .jp2 cannot be packed; convert it to PNG" in caught.value.problems
+    assert "1 file with the suffix .jxl cannot be packed; convert it to PNG" in caught.value.problems
     assert suggest_templates(list_files(tmp_path)) == []
 
 

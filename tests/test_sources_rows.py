@@ -169,7 +169,7 @@ BAD: dict[str, tuple[Callable[[str], Any], str]] = {
     "another class": (deliver({"label": SCENE["label"] + 1}), "[label]: has a value in no class (3: "),
     "negative": (deliver({"label": SCENE["label"] - 1}), "[label]: has the number -1 at ("),
     "large": (deliver({"label": SCENE["label"] + (1 << 40)}), "[label]: has the number 1099511627778 at ("),
-    "no picture": (deliver({"image": b"hello"}), "[image]: is not a PNG, JPEG, TIFF, BMP, WebP or npy"),
+    "no picture": (deliver({"image": b"hello"}), "[image]: is not a PNG, JPEG, TIFF, JPEG 2000, BMP, WebP or npy"),
     "cut": (deliver({"label": cv2.imencode(".png", SCENE["label"])[1].tobytes()[:-20]}), "[label]: "),
 }
 

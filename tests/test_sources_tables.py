@@ -106,7 +106,7 @@ def test_other_values_are_bad_rows(tmp_path: Path) -> None:
     assert [reason.split(": ")[1].split(";")[0] for reason in reasons] == [
         "has the path of a picture and not its bytes",
         "is empty",
-        "is not a PNG, JPEG, TIFF, BMP, WebP or npy",
+        "is not a PNG, JPEG, TIFF, JPEG 2000, BMP, WebP or npy",
     ]
     lists = pa.array([[[1, 2], [3]], [[1, None], [2, 3]], [[70000, 1]]], pa.list_(pa.list_(pa.int32())))
     source = parquet(tmp_path / "b.parquet", {"image": IMAGES[:3], "label": lists})

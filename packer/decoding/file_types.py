@@ -6,7 +6,7 @@ import struct
 from types import ModuleType
 from typing import BinaryIO
 
-from packer.decoding import bmp, jpeg, npy, png, webp
+from packer.decoding import bmp, jpeg, jpeg2000, npy, png, webp
 from packer.decoding.header import Header
 from packer.decoding.rules import MOST_PIXELS, check_size
 from packer.decoding.tiff import picture as tiff
@@ -17,12 +17,11 @@ _KINDS: tuple[tuple[tuple[bytes, ...], ModuleType], ...] = (
     ((jpeg.SIGNATURE,), jpeg),
     (tiff.SIGNATURES, tiff),
     ((bmp.SIGNATURE,), bmp),
+    (jpeg2000.SIGNATURES, jpeg2000),
     ((npy.SIGNATURE,), npy),
 )
 _OTHERS = {
     b"GIF8": "a GIF",
-    b"\0\0\0\x0cjP  ": "a JPEG 2000",
-    b"\xff\x4f\xff\x51": "a JPEG 2000",
     b"\xff\x0a": "a JPEG XL",
     b"\0\0\0\x0cJXL ": "a JPEG XL",
     b"\x76\x2f\x31\x01": "an OpenEXR",
@@ -47,7 +46,7 @@ def kind_of(start: bytes) -> ModuleType:
     if start[4:8] == b"ftyp":
         name = "a HEIF or AVIF"
     if name is None:
-        raise BadPair("is not a PNG, JPEG, TIFF, BMP, WebP or npy; convert it to one of them")
+        raise BadPair("is not a PNG, JPEG, TIFF, JPEG 2000, BMP, WebP or npy; convert it to one of them")
     raise BadPair(f"is {name}, which cannot be packed; convert it to PNG")
 
 

@@ -12,13 +12,13 @@ from packer.errors import UsageError
 
 SLIDES = (".svs", ".ndpi", ".mrxs", ".scn", ".bif")
 """Suffixes of slides, which openslide reads."""
-PICTURES = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".tif", ".tiff", ".bmp", ".webp", ".npy", *SLIDES)
+PICTURES = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".tif", ".tiff", ".jp2", ".j2k", ".bmp", ".webp", ".npy", *SLIDES)
 """Suffixes of pictures that can be packed. Of others than slides the content of a file decides which format it has."""
 CAMERA_RAW = (".nef", ".cr2", ".cr3", ".arw", ".dng", ".orf", ".raf", ".rw2", ".pef", ".srw")
 DEEP_PICTURES = (".exr", ".dcm", ".mha", ".nrrd", ".czi", ".nd2", ".lif", *CAMERA_RAW)
 """Suffixes of pictures that cannot be packed, and often have more than 8 bits."""
 OTHER_PICTURES = (
-    *(".gif", ".jp2", ".j2k", ".jxl", ".heic", ".heif", ".avif", ".tga", ".pcx", ".psd"),
+    *(".gif", ".jxl", ".heic", ".heif", ".avif", ".tga", ".pcx", ".psd"),
     *(".ppm", ".pgm", ".pbm", ".pnm"),
     *DEEP_PICTURES,
 )

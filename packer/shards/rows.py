@@ -17,6 +17,7 @@ from packer.decoding.decode import check_same_size
 from packer.decoding.file_types import read_header
 from packer.decoding.grid import check_same_grid
 from packer.decoding.header import Header
+from packer.decoding.jpeg2000 import SIGNATURES as JPEG_2000
 from packer.decoding.raw_file import SEPARATOR, naming
 from packer.decoding.tiff.picture import SIGNATURES as TIFF
 from packer.errors import BadPair, LostFile, LostFileError
@@ -45,6 +46,8 @@ from readers.contract.receipt_facts import NO_DATA
 from readers.contract.statistics import FieldStatistics
 from readers.contract.tiles import Origin, Size
 
+_MAPS = (*TIFF, *JPEG_2000)
+"""The first bytes of files that may have a place."""
 AGAIN = "rows of {} encoded again: {}"
 """The words of a count: the field and the reason, if JPEG files were to be kept."""
 
@@ -286,12 +289,12 @@ def _file(data: Given) -> bytes:
 
 
 def _headers(part: str, data: Given) -> dict[str, Header]:
-    """Return the headers of the TIFFs of a field by their paths: only these name a place, or a value for no data."""
+    """Return the headers of the files of a field by their paths that may name a place, or a value for no data."""
     files = data if isinstance(data, tuple) and not isinstance(data, (PackedPixels, Slices)) else (data,)
     named_files = zip(part.split(SEPARATOR), files, strict=False)
-    tiffs = {path: file for path, file in named_files if isinstance(file, bytes) and file.startswith(TIFF)}
+    maps = {path: file for path, file in named_files if isinstance(file, bytes) and file.startswith(_MAPS)}
     headers = dict[str, Header]()
-    for path, file in tiffs.items():
+    for path, file in maps.items():
         with naming(path):
             headers[path] = read_header(BytesIO(file), sys.maxsize)
     return headers

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _MANIFEST, _MARK = "manifest.json", ".segpack"
-_PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp", ".npy")
+_PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".jp2", ".bmp", ".webp", ".npy")
 _VOLUMES = (".nii", ".nii.gz")
 _MOST_ENTRIES, _MOST_DEPTH = 5000, 5
 

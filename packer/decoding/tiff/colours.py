@@ -32,7 +32,6 @@ _COMPRESSIONS = {
     34712: "JPEG 2000",
     34887: "LERC",
     34925: "LZMA",
-    50000: "Zstandard",
     50001: "WebP",
     50002: "JPEG XL",
     52546: "JPEG XL",

@@ -13,9 +13,9 @@ from packer.decoding.tiff.lzw import unpack_lzw
 from packer.decoding.tiff.shape import TiffShape
 from packer.errors import BadPair
 
-NONE, RLE, GROUP_3, GROUP_4, LZW, JPEG, DEFLATE, PACKBITS, OLD_DEFLATE = 1, 2, 3, 4, 5, 7, 8, 32773, 32946
+NONE, RLE, GROUP_3, GROUP_4, LZW, JPEG, DEFLATE, PACKBITS, OLD_DEFLATE, ZSTD = 1, 2, 3, 4, 5, 7, 8, 32773, 32946, 50000
 CCITT = (RLE, GROUP_3, GROUP_4)
-PREDICTED = (LZW, DEFLATE, OLD_DEFLATE)
+PREDICTED = (LZW, DEFLATE, OLD_DEFLATE, ZSTD)
 """The compressions with which a predictor is allowed. With others, some programs ignore it and some do not."""
 
 Unpack: TypeAlias = Callable[[bytes, TiffShape], bytes]
@@ -34,6 +34,16 @@ def _deflated(block: bytes, shape: TiffShape) -> bytes:
     except zlib.error as error:
         raise BadPair(f"is damaged ({error})") from error
     return raw if stream.eof else b""
+
+
+def _zstandard(block: bytes, shape: TiffShape) -> bytes:
+    """Decompress a frame of Zstandard up to the bytes that the block must have. A huge window is refused."""
+    import zstandard  # 6 ms that most builds save
+
+    try:
+        return zstandard.ZstdDecompressor().stream_reader(block).read(shape.size)
+    except zstandard.ZstdError as error:
+        raise BadPair(f"is damaged ({error})") from error
 
 
 def _packbits(block: bytes, shape: TiffShape) -> bytes:
@@ -60,5 +70,6 @@ UNPACKERS: dict[int, Callable[[Directory], Unpack]] = {
     DEFLATE: lambda _: _deflated,
     PACKBITS: lambda _: _packbits,
     OLD_DEFLATE: lambda _: _deflated,
+    ZSTD: lambda _: _zstandard,
 }
 """A function that unpacks blocks, made once for a file from its directory."""
