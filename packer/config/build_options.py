@@ -25,6 +25,7 @@ class BuildOptions(TypedDict, total=False):
     lists: str
     pairs: str | PathLike[str]
     split: str | dict[str, float]
+    folds: int | str | PathLike[str]
     split_by: str
     split_exact: bool
     missing: str

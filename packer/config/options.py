@@ -17,6 +17,7 @@ from packer.config.values import (
     FILE,
     FINDING_KINDS,
     FLAG,
+    FOLDS,
     LIMIT,
     PATH,
     RANGE,
@@ -152,16 +153,22 @@ PAIRS = (
         "Draw splits by a hash of each key: 80/10/10 or train=90,val=10. A pair never changes its split.",
     ),
     Option(
+        "folds",
+        "rows.folds",
+        FOLDS,
+        "Draw this number of folds as --split draws splits, or take the folds of nnU-Net's splits_final.json.",
+    ),
+    Option(
         "split-by",
         "rows.split_by",
         text("CAPTURE"),
-        "With --split: keep pairs with the same capture of --image, such as {patient}, in one split.",
+        "With --split or --folds: keep pairs with the same capture of --image, such as {patient}, in one split.",
     ),
     Option(
         "split-exact",
         "rows.split_exact",
         FLAG,
-        "With --split: exact sizes, every class in every split. Reads all labels; new pairs may move others.",
+        "With --split or --folds: exact sizes, every class in each. Reads all labels; new pairs may move others.",
     ),
     Option(
         "missing",

@@ -10,6 +10,8 @@ from packer.config.config import Settings
 from packer.config.options import values_of
 from packer.decoding.rules import FileRules
 from packer.errors import InputError, UsageError
+from packer.pairs.fold_file import FoldFile
+from packer.pairs.folds import Folds
 from packer.pairs.pairing_rules import PairingRules
 from packer.plan.field_choice import FieldChoice
 from packer.publish.target import holds_pack
@@ -107,6 +109,11 @@ def _pairing(
 ) -> PairingRules:
     """Take the rules for pairs out of the values of all options."""
     rules = {name: values.pop(name) for name in PAIRING}
+    folds = values.pop("folds")
+    if folds is not None:
+        if rules["split"]:
+            raise UsageError("--split and --folds both draw splits: give only one of them")
+        rules["split"] = Folds.of(folds) if isinstance(folds, int) else FoldFile.read(folds)
     rules |= {**files, "has_label": fields.has_label, "further": fields.further_files}
     annotations = values["annotations"]
     if annotations is None:
