@@ -302,3 +302,16 @@ def test_nights_plans_and_parts_keep_folds(tmp_path: Path) -> None:
     pack(raw.path, out, "--config", config)
     assert same(out, tmp_path / "listed")
     assert "up to date" in good("diff", raw.path, out).stdout
+
+
+def test_the_commands_take_a_pack_of_folds(tmp_path: Path) -> None:
+    out = pack(make_raw(tmp_path / "raw", {"train": 16, "test": 2}).path, tmp_path / "out", "--folds", 2)
+    good("card", out, "-o", tmp_path / "card.md")
+    assert 'open_dataset("PATH", split="train", fold=0)' in (tmp_path / "card.md").read_text()
+    good("verify", "--deep", out)
+    for command in ("info", "stats"):
+        assert "fold1" in good(command, out).stdout
+    good("report", out, "-o", tmp_path / "report.html")
+    good("sheet", out, "--split", "fold1", "-o", tmp_path / "sheet.png")
+    good("extract", out, "--all", "--split", "fold1", tmp_path / "extracted")
+    assert len((tmp_path / "extracted/pairs.csv").read_text().splitlines()) - 1 == len(open_dataset(out, "val", fold=1))

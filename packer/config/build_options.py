@@ -26,6 +26,7 @@ class BuildOptions(TypedDict, total=False):
     pairs: str | PathLike[str]
     split: str | dict[str, float]
     folds: int | str | PathLike[str]
+    split_blocks: int | str | tuple[int, int]
     split_by: str
     split_exact: bool
     missing: str

@@ -11,6 +11,7 @@ from packer.config.field_tables import FIELD
 from packer.config.values import (
     ACCEPTED,
     BANDS,
+    BLOCKS,
     BYTES,
     CLASSES,
     ENCODING,
@@ -157,6 +158,12 @@ PAIRS = (
         "rows.folds",
         FOLDS,
         "Draw this number of folds as --split draws splits, or take the folds of nnU-Net's splits_final.json.",
+    ),
+    Option(
+        "split-blocks",
+        "rows.blocks",
+        BLOCKS,
+        "With --fit tile: draw splits by blocks of pictures: their side and a margin. No tile touches two splits.",
     ),
     Option(
         "split-by",

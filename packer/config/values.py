@@ -175,6 +175,15 @@ def parse_folds(value: object) -> int | Path:
     return int(text)
 
 
+def parse_blocks(value: object) -> tuple[int, int]:
+    """`4096,256` is the side of square blocks and a margin around tiles, in pixels; the margin may be left out."""
+    text = format_range(value)
+    match = re.fullmatch(r"\s*([1-9][0-9]{0,6})\s*(?:,\s*([0-9]{1,7})\s*)?", text, re.ASCII)
+    if match is None:
+        raise ValueError(f"{text!r}: expected the side of blocks in pixels, and perhaps a margin, such as 4096,256")
+    return int(match[1]), int(match[2] or 0)
+
+
 def is_count(text: str) -> bool:
     """Tell a number of folds, even an impossible one such as `1`, from the name of a file."""
     return re.fullmatch(r"\s*[+-]?[0-9]{1,9}\s*", text, re.ASCII) is not None
@@ -238,6 +247,7 @@ BYTES = Kind("BYTES", parse_bytes)
 LIMIT = Kind("N|N%", parse_limit, format_limit)
 SHARES = Kind("PERCENTS", parse_shares, format_shares)
 CLASSES = Kind("FILE|N|A-B|A,B", parse_classes, is_path=True, is_plain=is_values)
+BLOCKS = Kind("N[,N]", parse_blocks, format_range)
 FOLDS = Kind("N|FILE", parse_folds, is_path=True, is_plain=is_count)
 
 

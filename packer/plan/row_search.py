@@ -13,6 +13,7 @@ from packer.errors import InputError, UsageError
 from packer.pairs.fold_file import FoldFile
 from packer.pairs.folds import Folds
 from packer.pairs.pairing_rules import PairingRules
+from packer.plan.block_rule import BlockRule
 from packer.plan.field_choice import FieldChoice
 from packer.publish.target import holds_pack
 from packer.recipe.source import NO_AXIS, Source
@@ -47,6 +48,8 @@ class RowSearch:
     """A name that nothing but a container has."""
     only: tuple[str, ...]
     """The splits to take; none means all."""
+    blocks: BlockRule | None
+    """The blocks of pictures whose tiles get splits; None if whole pictures do."""
     files: FileRules
 
     @property
@@ -114,6 +117,8 @@ def _pairing(
         if rules["split"]:
             raise UsageError("--split and --folds both draw splits: give only one of them")
         rules["split"] = Folds.of(folds) if isinstance(folds, int) else FoldFile.read(folds)
+    if values["blocks"] is not None:
+        values["blocks"], rules["split"] = BlockRule.of(values["blocks"], rules, values["only"]), None
     rules |= {**files, "has_label": fields.has_label, "further": fields.further_files}
     annotations = values["annotations"]
     if annotations is None:
