@@ -33,6 +33,8 @@ class RowRanges(Sequence[int]):
     def __getitem__(self, index: int | slice) -> int | list[int]:
         if isinstance(index, slice):
             return [self[number] for number in range(*index.indices(len(self)))]
+        if len(self.ranges) == 1:
+            return self.ranges[0][index]
         number = range(len(self))[index]
         return number + self._shifts[bisect_right(self._ends, number)]
 
