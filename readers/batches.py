@@ -1,4 +1,4 @@
-"""`Batches`: how the batches of a split are read; `ReadAhead`: how many are read ahead of use."""
+"""`Batches`: how the batches of a data set are read; `ReadAhead`: how many are read ahead of use."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from readers.epoch import BatchRows
 from readers.finish import MeanStd
 from readers.machine import usable_cores
 from readers.permutation import Numbers
+from readers.row_ranges import RowRanges
 from readers.row_reader import Arrays, RowReader
 from readers.windows import BatchWindows
 
@@ -41,10 +42,10 @@ class ReadAhead:
 
 @dataclass(frozen=True)
 class Batches:
-    """The reading of batches of a split. `split` are its rows in the pack."""
+    """The reading of batches of a data set. `rows` are its rows in the pack."""
 
     reader: RowReader
-    split: range
+    rows: RowRanges
     size: int
     crop: CropAndFlip | None
     mean_std: MeanStd | None
@@ -82,11 +83,11 @@ class Batches:
         return self.crop.windows(batch.rows, batch.runs, self.reader.sizes(in_pack))
 
     def in_pack(self, rows: Numbers) -> list[int]:
-        """Return rows of the split as rows of the pack."""
-        in_pack: list[int] = (rows + self.split.start).tolist()
+        """Return rows of the data set as rows of the pack."""
+        in_pack: list[int] = self.rows.at(rows).tolist()
         return in_pack
 
     def bytes(self) -> int:
         """Return about how many bytes of the disk a batch has: as if all rows were as large as the first."""
         window = None if self.crop is None or self.crop.crop is None else self.crop.crop.size
-        return self.size * self.reader.row_bytes(self.split.start, window)
+        return self.size * self.reader.row_bytes(self.rows[0], window)

@@ -56,6 +56,7 @@ def open_dataset(
     cache: str | os.PathLike[str] | None = None,
     cache_bytes: CacheBytes | None = None,
     generation: int | None = None,
+    fold: int | None = None,
 ) -> SegDataset:
     """Open the data set packed at `root`, in any format.
 
@@ -70,9 +71,11 @@ def open_dataset(
     `cache`: a folder of this machine that gets whole shards when they are needed, for a `root` such as
     "s3://bucket/out" or a slow mount. `cache_bytes`: the most bytes that it may have, such as "200GB"; by default nine
     tenths of what is free. `generation`: an earlier one that is kept, or the one that all ranks shall read.
+    `fold=0`: of a pack that was built with --folds, `split="train"` is all rows to train on in this fold, and
+    `split="val"` those to validate on.
     """
     location = Location.of(root, verify, staged, cache, cache_bytes, generation)
     pack = location.open()
     dataset = object.__new__(DATASETS[pack.manifest.storage])  # its __init__ would open the pack once more
-    dataset._open(location, pack, View(split, fields, forms_of(label, form), labelled), transform)
+    dataset._open(location, pack, View(split, fold, fields, forms_of(label, form), labelled), transform)
     return dataset

@@ -13,11 +13,13 @@ from torch.utils.data import Dataset
 
 from readers.batch_memory import BatchMemory, Lease
 from readers.batches import Batches, ReadAhead
+from readers.choose_rows import choose_rows, choose_splits, parts_with
 from readers.collate import register_collate
 from readers.contract.classes import ClassTable
 from readers.contract.errors import RequestError
 from readers.contract.fields import LABEL, Field, Sides
-from readers.contract.manifest import Manifest
+from readers.contract.folds import fold_numbers
+from readers.contract.manifest import ALL, Manifest
 from readers.contract.place import Place
 from readers.contract.statistics import Statistics, class_counts
 from readers.contract.tiles import tile_starts, window_key
@@ -32,6 +34,7 @@ from readers.mix import Mix, MixedOrder, Side
 from readers.order import Order, Shuffle
 from readers.pack import Pack
 from readers.row_pictures import RowPictures, Style, as_image
+from readers.row_ranges import joined
 from readers.row_reader import Arrays, RowReader
 from readers.row_sheet import Choice, row_sheet
 from readers.samples import SampleReader, Transform
@@ -51,17 +54,19 @@ SHARDS_OF_A_WINDOW = 8
 
 @dataclass(frozen=True)
 class View:
-    """The part of a pack that is read: a split, fields by name, the forms of some, the rows with or without labels;
-    None means the default."""
+    """The part of a pack that is read: a split or a part of a fold, fields by name, the forms of some, the rows with or
+    without labels; None means the default."""
 
     split: str | None
+    fold: int | None
     fields: Sequence[str] | None
     forms: Mapping[str, str]
     labelled: bool | None
 
 
 class SegDataset(Dataset[Any]):
-    """The rows of one split as tensors in memory of their own: (image, label), or the `fields` in their order.
+    """The rows of a split, or of a part of a fold, as tensors in memory of their own: (image, label), or the `fields`
+    in their order.
 
     `label` is "onehot" (C,H,W) or "index" (H,W), by default as stored; `form` is the form of any field. If there is a
     `transform`, a sample is what `transform(image, label)` returns. Rows that were packed with `--size native` have a
@@ -85,16 +90,18 @@ class SegDataset(Dataset[Any]):
         cache: str | os.PathLike[str] | None = None,
         cache_bytes: CacheBytes | None = None,
         generation: int | None = None,
+        fold: int | None = None,
     ) -> None:
         location = Location.of(root, verify, staged, cache, cache_bytes, generation)
-        self._open(location, location.open(), View(split, fields, forms_of(label, form), labelled), transform)
+        self._open(location, location.open(), View(split, fold, fields, forms_of(label, form), labelled), transform)
 
     def _open(self, location: Location, pack: Pack, view: View, transform: Transform | None) -> None:
         register_collate()
         self._location = location
         self._pack = pack
         self._view = view
-        self._rows = pack.rows_of(view.split, view.labelled)
+        self._splits = choose_splits(pack, view.split, view.fold)
+        self._rows = choose_rows(pack, self._splits, view.labelled)
         self.root = pack.root
         self.transform = transform
         self._stored = pack.select(view.fields)
@@ -132,8 +139,23 @@ class SegDataset(Dataset[Any]):
 
     @property
     def split(self) -> str:
-        """The name of the split; "all" for every row."""
+        """The name of the split, or "train" or "val" of a fold; "all" for every row."""
         return self._view.split or self._pack.manifest.splits[0].name
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The names of the splits that are read: all but one for the training part of a fold."""
+        return self._splits
+
+    @property
+    def fold(self) -> int | None:
+        """The fold that is trained and validated; None if none was named."""
+        return self._view.fold
+
+    @property
+    def folds(self) -> tuple[int, ...]:
+        """The numbers of all folds of the pack; none if it was built without."""
+        return fold_numbers(split.name for split in self.manifest.splits)
 
     @property
     def labelled_rows(self) -> range:
@@ -146,13 +168,17 @@ class SegDataset(Dataset[Any]):
         return self._part(labelled=False)
 
     def _part(self, labelled: bool) -> range:
-        rows = self._pack.labelled(self._rows, labelled)
-        return range(rows.start - self._rows.start, rows.stop - self._rows.start)
+        parts = [part for rows in self._rows.ranges for part in parts_with(self._pack, rows, labelled)]
+        ranges = joined(map(self._rows.indices, parts))
+        if len(ranges) > 1:
+            name = self._pack.name
+            raise RequestError(f"{name}: labelled={labelled}: these rows do not lie together; name one split")
+        return ranges[0] if ranges else range(0)
 
     @property
     def statistics(self) -> Statistics:
-        """Counts and sums over all pixels of the split, by the name of the field."""
-        return self.manifest.statistics_of(self.split)
+        """Counts and sums over all pixels of the splits that are read, by the name of the field."""
+        return self.manifest.statistics_of(*self.splits)
 
     @property
     def mean(self) -> tuple[float, ...]:
@@ -268,7 +294,7 @@ class SegDataset(Dataset[Any]):
         if mix is None and mix_end != "labelled":
             raise RequestError(f"mix_end={mix_end!r} needs mix=")
         window = CropAndFlip.of(crop, flip, reader.sides)
-        training = training_statistics(self.manifest)
+        training = training_statistics(self.manifest, self.fold)
         mean_std = None if training is None else mean_and_deviation(self.fields, training)
         batches = Batches(reader, self._rows, batch_size, window, mean_std)
         return Loader(batches, order, ReadAhead(threads, ahead, drop_behind), output, pin_memory, self._memory)
@@ -300,7 +326,8 @@ class SegDataset(Dataset[Any]):
 
     def index(self, key: str) -> int:
         """Return the index of the sample with this key; a KeyError names similar keys. It opens a few shards."""
-        return find_key(self._pack, key, self._rows) - self._rows.start
+        row = find_key(self._pack, key, *self._rows.ranges)
+        return self._rows.indices(range(row, row + 1)).start
 
     def show(
         self,
@@ -339,7 +366,7 @@ class SegDataset(Dataset[Any]):
         its label over its picture and its key, and the classes with their share. See `show` for the rest."""
         picked = None if rows is None else [self._row(index) for index in rows]
         style = Style(field, opacity, classes, outlines, window, colour_blind)
-        choice = Choice(self._rows, self.split, n, seed, picked)
+        choice = Choice(self._rows, [ALL] if self.split == ALL else self.splits, n, seed, picked)
         return row_sheet(RowPictures(self._pack, style), self._location.name, choice)
 
     def __repr__(self) -> str:

@@ -22,7 +22,7 @@ def fetch_ahead(batches: Batches, coming: Iterator[BatchRows], at_once: int, ran
     of the first batches that are read `at_once` do not fit.
     """
     pack = batches.reader.pack
-    if pack.cached is None or not batches.split or pack.has_all(batches.split):
+    if pack.cached is None or all(map(pack.has_all, batches.rows.ranges)):
         return None
     shards = (pack.shards_of(batches.in_pack(batch.rows)) for batch in coming)
     first = list(islice(shards, at_once))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from itertools import accumulate, pairwise
 
@@ -17,9 +17,9 @@ NEAR, MOST_NEAR = 24, 3
 Order = tuple[str, Origin]
 
 
-def find_key(pack: Pack, key: str, rows: range) -> int:
+def find_key(pack: Pack, key: str, *rows: range) -> int:
     """Return the row with this key among rows of the pack that are whole splits or parts."""
-    matches = rows_with_key(pack, key, rows)
+    matches = rows_with_key(pack, key, *rows)
     if len(matches) == 1:
         return matches[0]
     if not matches:
@@ -28,7 +28,7 @@ def find_key(pack: Pack, key: str, rows: range) -> int:
     raise UnknownKeyError(f"the key {_shown(key)} is in the splits {', '.join(splits)}: open one of them")
 
 
-def rows_with_key(pack: Pack, key: str, rows: range) -> list[int]:
+def rows_with_key(pack: Pack, key: str, *rows: range) -> list[int]:
     """Return the rows with this key: at most one of each split. A few shards of each part are opened."""
     return [row for part in _parts(pack, rows) for row in _search(pack, key, part)]
 
@@ -48,15 +48,15 @@ def _first(pack: Pack, part: range, key: str, order: Callable[[str], Order]) -> 
     return part.start + bisect_left(part, order(key), key=lambda row: order(_key(pack, row)))
 
 
-def _parts(pack: Pack, rows: range) -> list[range]:
+def _parts(pack: Pack, rows: Sequence[range]) -> list[range]:
     """Return the parts of the pack that are within these rows."""
     counts = [part.rows for split in pack.manifest.splits for part in split.parts]
-    edges = pairwise(accumulate(counts, initial=0))
-    both = [range(max(start, rows.start), min(stop, rows.stop)) for start, stop in edges]
+    edges = list(pairwise(accumulate(counts, initial=0)))
+    both = [range(max(start, some.start), min(stop, some.stop)) for some in rows for start, stop in edges]
     return [part for part in both if part]
 
 
-def _near_names(pack: Pack, key: str, rows: range) -> str:
+def _near_names(pack: Pack, key: str, rows: Sequence[range]) -> str:
     """Return a proposal: keys like this one, of the rows around it in the order of keys."""
     around: list[str] = []
     for part in _parts(pack, rows):

@@ -11,13 +11,14 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import closing
 from functools import partial
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from readers.contract.errors import DamagedError, RequestError, VersionError
 from readers.contract.fields import IMAGE, LABEL, READABLE, Field
 from readers.contract.files import plain_file, sha256
+from readers.contract.folds import TRAIN, VAL, fold_numbers
 from readers.contract.kinds import PICTURE
 from readers.contract.manifest import ALL, SHARDS, Manifest, Split, generation_path
 from readers.contract.place import Place
@@ -61,7 +62,8 @@ class Pack:
         self.root = root
         self._read_lock = read_lock  # held as long as this object: the files of a staged copy are not deleted
         self.cached = cached  # if given, shards may be missing in `root`
-        self._name = root if cached is None else cached.url
+        self.name = root if cached is None else cached.url
+        """The folder or the URL, for messages."""
         self.manifest = manifest
         self.table = ShardTable.open(root, manifest) if table is None else table
         self._split_ends = list(accumulate(split.shards for split in manifest.splits))
@@ -97,30 +99,8 @@ class Pack:
             row += split.rows
         return ranges
 
-    def rows_of(self, split: str | None, labelled: bool | None = None) -> range:
-        """Return the rows of a split, all or only those with or without a label; None means the only split."""
-        rows = self._rows_of(split)
-        if labelled is None:
-            return rows
-        chosen = self.labelled(rows, labelled)
-        if not chosen:
-            what = "has a label" if labelled else "lacks a label"
-            raise RequestError(f"{self._name}: labelled={labelled}, but no row {what}")
-        return chosen
-
-    def labelled(self, rows: range, labelled: bool) -> range:
-        """Return the rows of a split that have a label, or the rows that lack it."""
-        ends = list(accumulate((part.rows for part in self._parts), initial=0))
-        ranges = [
-            range(start, end)
-            for part, start, end in zip(self._parts, ends, ends[1:], strict=False)
-            if start < end and rows.start <= start and end <= rows.stop and (LABEL in part.fields) == labelled
-        ]
-        if any(before.stop != after.start for before, after in pairwise(ranges)):
-            raise RequestError(f"{self._name}: labelled={labelled}: these rows do not lie together; name one split")
-        return range(ranges[0].start, ranges[-1].stop) if ranges else range(rows.start, rows.start)
-
-    def _rows_of(self, split: str | None) -> range:
+    def rows_of(self, split: str | None) -> range:
+        """Return the rows of a split; None means the only split."""
         splits = self.splits()
         if split == ALL or (split is None and len(splits) == 1):
             return range(self.manifest.rows)
@@ -129,7 +109,9 @@ class Pack:
                 return rows
         names = ", ".join(map(repr, dict.fromkeys([*(entry.name for entry, _, _ in splits), ALL])))
         problem = f"there is no split {split!r}" if split else "has several splits, so name one"
-        raise RequestError(f"{self._name}: {problem}: split= one of {names}")
+        folds = ", ".join(map(str, fold_numbers(entry.name for entry, _, _ in splits)))
+        of_fold = f'; or split= "{TRAIN}" or "{VAL}" with fold= one of {folds}' if folds else ""
+        raise RequestError(f"{self.name}: {problem}: split= one of {names}{of_fold}")
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -150,16 +132,13 @@ class Pack:
         for name in stored:
             if name not in stored_names:
                 listed = ", ".join(map(repr, stored_names))
-                raise RequestError(f"{self._name}: there is no field {name!r}: fields= some of {listed}")
+                raise RequestError(f"{self.name}: there is no field {name!r}: fields= some of {listed}")
         for name in stored:
             if (encoding := self.manifest.field(name).encoding) not in READABLE:
                 problem = f"the field {name!r} is stored as {encoding!r}, which this release cannot read"
-                raise VersionError(f"{self._name}: {problem}; update segpack")
-        if (
-            VALID in chosen
-            and VALID in derived
-            and not any(self.manifest.field(name).kind == PICTURE for name in stored)
-        ):
+                raise VersionError(f"{self.name}: {problem}; update segpack")
+        has_picture = any(self.manifest.field(name).kind == PICTURE for name in stored)
+        if VALID in chosen and VALID in derived and not has_picture:
             raise RequestError(f'fields={names!r}: "valid" says where a picture has data; read the picture, too')
         self._read = stored
         return tuple(derived.get(name) or self.manifest.field(name) for name in chosen)

@@ -163,18 +163,18 @@ class RowPictures:
         picture = drawn.labelled if drawn.labelled is not None else drawn.picture
         return np.full((*size, 3), GROUND, np.uint8) if picture is None else picture
 
-    def legend(self, split: str) -> Legend:
-        """Return the legend of the label, with the shares of the classes in this split."""
+    def legend(self, splits: Sequence[str]) -> Legend:
+        """Return the legend of the label, with the shares of the classes in these splits."""
         if self.over is None or self.palette is None or self.over.classes is None:
             return Legend(is_ramp=self.over is not None and self.over.kind == VALUES)
-        statistics, names = self.pack.manifest.statistics_of(split)[self.over.name], self.over.classes.names
+        statistics, names = self.pack.manifest.statistics_of(*splits)[self.over.name], self.over.classes.names
         assert isinstance(statistics, ClassStatistics)
         if self.over.kind == CLASSES:
             whole = max(1, statistics.count)
             return legend_of(
                 names, self.palette, [count / whole for count in statistics.classes], statistics.ignored / whole
             )
-        parts = [part for entry in self.pack.manifest.splits if split in (entry.name, ALL) for part in entry.parts]
+        parts = [part for entry in self.pack.manifest.splits if {entry.name, ALL} & {*splits} for part in entry.parts]
         rows = max(1, sum(part.rows for part in parts if self.over.name in part.fields))
         legend = legend_of(names, self.palette, [count / rows for count in statistics.rows], None)
         return replace(legend, note=f"the share of the rows in which each occurs{legend.note and f'; {legend.note}'}")

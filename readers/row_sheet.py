@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Choice:
-    """The rows of a split. A sheet shows `n` of them in a fair draw, or the `picked` ones."""
+    """The rows of some splits. A sheet shows `n` of them in a fair draw, or the `picked` ones."""
 
-    rows: range
-    split: str
+    rows: Sequence[int]
+    splits: Sequence[str]
     n: int
     seed: int
     picked: Sequence[int] | None = None
@@ -47,18 +47,18 @@ class Choice:
         """The rows that are shown, and of how many."""
         drawn = f", drawn with seed {self.seed}" if len(self.shown) < len(self.rows) else ""
         how = drawn if self.picked is None else ", as asked for"
-        split = "all rows" if self.split == ALL else self.split
-        return f"{split} · {len(self.shown):,} of {len(self.rows):,} rows{how}"
+        splits = "all rows" if ALL in self.splits else ", ".join(self.splits)
+        return f"{splits} · {len(self.shown):,} of {len(self.rows):,} rows{how}"
 
 
 def row_sheet(pictures: RowPictures, title: str, choice: Choice) -> Image:
-    """Return the sheet of these rows, with the legend of their split."""
+    """Return the sheet of these rows, with the legend of their splits."""
     rows, both = choice.shown, pictures.base is not None and pictures.over is not None
     grid = SheetGrid.of([pictures.size(row) for row in rows], 1 + both)
     cells = [_cell(pictures, row, grid) for row in rows]
     grid = replace(grid, noted=any(cell.note for cell in cells))
     facts = [choice.text, pictures.text, f"generation {pictures.pack.manifest.generation}"]
-    return draw_sheet(title, " · ".join(facts), grid, cells, pictures.legend(choice.split))
+    return draw_sheet(title, " · ".join(facts), grid, cells, pictures.legend(choice.splits))
 
 
 def fair_draw(count: int, most: int, seed: int) -> list[int]:

@@ -10,6 +10,7 @@ from typing import Literal
 
 from readers.contract.errors import RequestError
 from readers.contract.fields import IMAGE, Field
+from readers.contract.folds import TRAIN, splits_of_fold
 from readers.contract.kinds import PICTURE
 from readers.contract.manifest import Manifest
 from readers.contract.statistics import (
@@ -25,12 +26,16 @@ Weighting = Literal["inverse", "median", "enet"]
 WEIGHTINGS: tuple[Weighting, ...] = ("inverse", "median", "enet")
 
 
-def training_statistics(manifest: Manifest) -> Statistics | None:
-    """Return the statistics of the training split, which images of every split are normalised by; None if it is not
-    clear which split that is.
+def training_statistics(manifest: Manifest, fold: int | None = None) -> Statistics | None:
+    """Return the statistics of the rows to train on, which images of every split are normalised by; None if it is not
+    clear which these are.
 
-    It is the only split, or else the one named "train", or else the only one whose name begins with "train".
+    They are the training part of the fold, or else the only split, or else the one named "train", or else the only one
+    whose name begins with "train".
     """
+    names = [split.name for split in manifest.splits]
+    if fold is not None:
+        return manifest.statistics_of(*splits_of_fold(names, fold, TRAIN))
     if len(manifest.splits) == 1:
         return manifest.splits[0].statistics
     named = [split for split in manifest.splits if split.name.lower().startswith("train")]

@@ -12,7 +12,6 @@ import numpy as np
 
 from readers.contract.errors import ReadError
 from readers.contract.fields import LABEL, Field
-from readers.contract.manifest import ALL
 from readers.contract.plain_text import one_line
 
 if TYPE_CHECKING:
@@ -29,7 +28,8 @@ STYLE = ' style="text-align:left;vertical-align:top"'
 def lines_of(dataset: SegDataset, root: str) -> list[tuple[str, str]]:
     """Return the facts about a data set that was opened at `root`, each with a name."""
     manifest, unlabelled = dataset.manifest, _unlabelled(dataset)
-    split = f"{dataset.split}, {len(dataset):,} rows"
+    part = dataset.split if dataset.fold is None else f"{dataset.split} of fold {dataset.fold}"
+    split = f"{part}, {len(dataset):,} rows"
     lines = [
         ("root", one_line(root) + (f", read from {one_line(str(dataset.root))}" if str(dataset.root) != root else "")),
         ("split", split + (f", {unlabelled:,} of them without a label" if unlabelled else "")),
@@ -43,8 +43,8 @@ def lines_of(dataset: SegDataset, root: str) -> list[tuple[str, str]]:
 
 
 def _unlabelled(dataset: SegDataset) -> int:
-    """Return how many of all rows of a split lack a label."""
-    splits = [split for split in dataset.manifest.splits if dataset.split in (split.name, ALL)]
+    """Return how many of all rows of the splits lack a label."""
+    splits = [split for split in dataset.manifest.splits if split.name in dataset.splits]
     lacking = sum(part.rows for split in splits for part in split.parts if LABEL not in part.fields)
     whole = len(dataset) == sum(split.rows for split in splits) and dataset.manifest.unlabelled
     return lacking if whole else 0

@@ -12,7 +12,7 @@ import readers
 
 SURFACE = """
 ArrowSegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None,
-        labelled=None, form=None, cache=None, cache_bytes=None, generation=None)
+        labelled=None, form=None, cache=None, cache_bytes=None, generation=None, fold=None)
 CenterCrop(size, pad=0)
     .pad
 DamagedError(ReadError)
@@ -22,9 +22,9 @@ DeviceBatches(batches, device, finish, ahead, seed)
     .source
     .state_dict()
 Hdf5SegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None,
-        labelled=None, form=None, cache=None, cache_bytes=None, generation=None)
+        labelled=None, form=None, cache=None, cache_bytes=None, generation=None, fold=None)
 LmdbSegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None,
-        labelled=None, form=None, cache=None, cache_bytes=None, generation=None)
+        labelled=None, form=None, cache=None, cache_bytes=None, generation=None, fold=None)
 Loader(batches, order, ahead, output, pin_memory, memory)
     .load_state_dict(state)
     .padding
@@ -53,7 +53,7 @@ MixedOrder(dataset, mix, *, mix_end='labelled', shuffle=True, seed=0, rank=0, wo
     .world_size
 NoPackError(ReadError, FileNotFoundError)
 NpySegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None,
-        labelled=None, form=None, cache=None, cache_bytes=None, generation=None)
+        labelled=None, form=None, cache=None, cache_bytes=None, generation=None, fold=None)
 Order(rows, *, shuffle=True, seed=0, rank=0, world_size=1, drop_last=False, pad=None)
     .begin()
     .coming()
@@ -82,10 +82,12 @@ Sample(image, label)
     .image
     .label
 SegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None, labelled=None,
-        form=None, cache=None, cache_bytes=None, generation=None)
+        form=None, cache=None, cache_bytes=None, generation=None, fold=None)
     .class_weights(weighting='median')
     .classes
     .fields
+    .fold
+    .folds
     .gather(indices, lease)
     .index(key)
     .key(index)
@@ -104,6 +106,7 @@ SegDataset(root, split=None, label=None, transform=None, verify=None, staged=Tru
         colour_blind=False)
     .size(index)
     .split
+    .splits
     .statistics
     .std
     .storage
@@ -132,7 +135,7 @@ Window(block=64, blocks=32, apart=False)
 __version__
 collate_lists(batch)
 open_dataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None, labelled=None,
-        form=None, cache=None, cache_bytes=None, generation=None)
+        form=None, cache=None, cache_bytes=None, generation=None, fold=None)
 stitch(parts, fill=None, weight='clip')
 stitch_all(parts, fill=None, weight='clip')
 stitch_stripes(parts, fill=None, weight='clip')

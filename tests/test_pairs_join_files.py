@@ -17,6 +17,8 @@ from test_pairs_match_folders import TREES
 from packer.errors import PackError
 from packer.pairs import files, join_files
 from packer.pairs.files import FileNames, RawFiles
+from packer.pairs.fold_file import FoldFile
+from packer.pairs.folds import Folds
 from packer.pairs.join_files import Joined
 from packer.pairs.pairing_rules import PairingRules
 from packer.pairs.split_by_hash import Shares
@@ -38,6 +40,9 @@ RULES = [
     PairingRules("{key}.png", "{key}_L.png"),
     PairingRules("images/{key}", "train_labels/{key}", missing="keep"),
     PairingRules("images/{key}", has_label=False),
+    PairingRules("images/{split}/{key}", "masks/{split}/{key}", split=Folds.of(2)),
+    PairingRules("images/{key}", "masks/{key}", split=Folds.of(2)),
+    PairingRules("images/{key}", "masks/{key}", split=FoldFile(Path("f.json"), {"train/a": "fold0"}, ())),
     PairingRules(split=HALVES),
     PairingRules("images/{key}", "masks/{key}", split=HALVES),
     PairingRules("images/{city}/{key}", "masks/{city}/{key}", split=HALVES, split_by="city"),

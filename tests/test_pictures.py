@@ -301,9 +301,9 @@ def test_every_field_of_a_pack_is_drawn_alike_from_all_formats(tmp_path: Path, v
 def test_sheets_of_every_kind_of_field(tmp_path: Path, field: str | None) -> None:
     write_any_pack(tmp_path / "out", "npy", varied=True)
     pack = Pack.open(tmp_path / "out")
+    choice = Choice(pack.rows_of("all"), ["all"], 9, 4)
     sheets = [
-        row_sheet(RowPictures(pack, Style(field, colour_blind=blind)), "out", Choice(pack.rows_of("all"), "all", 9, 4))
-        for blind in (False, False, True)
+        row_sheet(RowPictures(pack, Style(field, colour_blind=blind)), "out", choice) for blind in (False, False, True)
     ]
     first, again, blind = (np.asarray(sheet) for sheet in sheets)
     assert isinstance(sheets[0], Image)

@@ -26,8 +26,8 @@ PARTS = {
     "running": Running,
 }
 INNER = {
-    **dict.fromkeys(("rows.lists", "rows.pairs", "rows.split", "rows.split_by", "rows.split_exact"), "rows.pairing"),
-    "rows.missing": "rows.pairing",
+    **dict.fromkeys(("rows.lists", "rows.pairs", "rows.missing", "rows.folds"), "rows.pairing"),
+    **dict.fromkeys(("rows.split", "rows.split_by", "rows.split_exact"), "rows.pairing"),
     "rows.axis": "rows.source",
     "fields.named": "fields.further",
     **dict.fromkeys(("judgement.on_bad", "judgement.max_bad"), "judgement.limits"),

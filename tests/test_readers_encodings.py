@@ -90,7 +90,7 @@ def test_inspect_says_how_a_row_is_stored(both: tuple[Path, Path]) -> None:
 def test_every_flipped_bit_of_a_frame_is_found_and_named(both: tuple[Path, Path]) -> None:
     _, encoded = both
     dataset = open_dataset(encoded, "val", fields=("label",))
-    shard = dataset._pack.shard(dataset._pack.table.locate(dataset._rows.start)[0])
+    shard = dataset._pack.shard(dataset._pack.table.locate(dataset._rows[0])[0])
     path, start, stop = shard.position("label", 0)
     whole = path.read_bytes()
     for bit in range(8 * start, 8 * stop, 8 * max(1, (stop - start) // 12) + 1):

@@ -130,11 +130,14 @@ def test_labelled_opens_a_range_of_the_split(raw: tuple[RawFolder, set[Sample]],
     assert sorted(seen.float().mean((1, 2)).tolist()) == sorted(label.float().mean().item() for _, label in kept)
     assert len(open_dataset(out, "test", labelled=False)) == 4
     assert len(open_dataset(out, "val", labelled=True)) == 3
+    both = open_dataset(out, "all", labelled=True)
+    assert [both.key(row) for row in range(13)] == [
+        key for split in ("train", "val") for _, key in in_order(folder, lost, split)[:10]
+    ]
     assert len(open_dataset(out, "test", fields=("image",), transform=RandomCrop((8, 8)))[2][0]) == 3
     for split, labelled, message in (
         ("test", True, "no row has a label"),
         ("val", False, "no row lacks a label"),
-        ("all", True, "do not lie together; name one split"),
     ):
         with pytest.raises(RequestError, match=message):
             open_dataset(out, split, labelled=labelled)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from stored_scenes import KINDS, Kind, Scenes, scenes_of
 
 from packer.building import Summary, build
 from packer.errors import InputError, LostFileError, RejectedError, TooManyRejectsError, UsageError
+from packer.pairs.folds import Folds
 from packer.pairs.split_by_hash import Shares
 from packer.plan import request as requests
 from packer.plan.make_plan import make_plan
@@ -78,6 +80,26 @@ def test_splits_are_drawn_by_the_keys(kind: Kind, shared: Path, shared_pack: Pat
         assert {shares.split_of(source.group_of(rows.key(index))) for index in range(len(rows))} == {split}
     before, after = rows_of(shared_pack), rows_of(tmp_path / "out")
     assert before == after
+
+
+def test_folds_are_drawn_or_listed_by_the_keys(kind: Kind, shared: Path, shared_pack: Path, tmp_path: Path) -> None:
+    source, drawn = kind.open(shared), Folds.of(2)
+    if source.keeps_splits:
+        with pytest.raises(UsageError, match=r"--folds: .* have the splits that their keys name"):
+            packed(source, tmp_path / "out", folds=2)
+        return
+    packed(source, tmp_path / "out", folds=2)
+    groups = {source.group_of(row.key) for row in make_plan(request_of(source, tmp_path / "out")).found_rows.refs}
+    vals = [sorted(group for group in groups if drawn.split_of(group) == f"fold{fold}") for fold in range(2)]
+    listed = [{"train": vals[1 - fold], "val": vals[fold]} for fold in range(2)]
+    (tmp_path / "splits_final.json").write_text(json.dumps(listed))
+    packed(source, tmp_path / "listed", folds=tmp_path / "splits_final.json")
+    assert shards_of(tmp_path / "listed") == shards_of(tmp_path / "out")
+    assert rows_of(tmp_path / "out") == rows_of(shared_pack)
+    for fold in range(2):
+        rows = open_dataset(tmp_path / "out", "val", fold=fold)
+        assert {source.group_of(rows.key(index)) for index in range(len(rows))} == set(vals[fold])
+        assert len(rows) + len(open_dataset(tmp_path / "out", "train", fold=fold)) == len(SCENES)
 
 
 def request_of(source: Source, out: Path, skip: bool = False, **options: Any) -> Request:

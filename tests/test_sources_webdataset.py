@@ -382,4 +382,4 @@ def test_a_tar_without_pictures_says_what_it_holds(tmp_path: Path) -> None:
 def test_options_that_divide_a_folder_say_what_to_do(tmp_path: Path) -> None:
     tar = written(tmp_path / "a.tar", "a.jpg", "a.png")
     errors = errors_of(2, "build", "--from", tar, "--split", "80/20", "--split-by", "key", tmp_path / "out")
-    assert "--split-by: is for the files of a folder; for rows of the kind webdataset, --split alone draws" in errors
+    assert "--split-by: is for the files of a folder; for rows of the kind webdataset, --split or --folds" in errors

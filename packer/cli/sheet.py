@@ -68,7 +68,7 @@ def sheet_command(
     pack = Pack.open(out.absolute())
     rows_of_split = pack.rows_of(split or ALL)
     picked = [find_key(pack, key, rows_of_split) for key in keys] or None
-    choice = Choice(rows_of_split, split or ALL, rows, seed, picked)
+    choice = Choice(rows_of_split, [split or ALL], rows, seed, picked)
     image, file = row_sheet(RowPictures(pack, style_of(style)), out.absolute().name, choice), BytesIO()
     image.save(file, KINDS[output.suffix.lower()], quality=90, compress_level=4)
     write_atomic(output, file.getvalue())

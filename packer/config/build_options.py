@@ -25,6 +25,8 @@ class BuildOptions(TypedDict, total=False):
     lists: str
     pairs: str | PathLike[str]
     split: str | dict[str, float]
+    folds: int | str | PathLike[str]
+    split_blocks: int | str | tuple[int, int]
     split_by: str
     split_exact: bool
     missing: str

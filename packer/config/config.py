@@ -134,9 +134,7 @@ def _setting(value: object, option: Option) -> Setting:
 
 def _from_folder(path: Path, setting: Setting, option: Option) -> Setting:
     """A relative path, made absolute from the folder of the configuration."""
-    if not option.kind.is_path or not isinstance(setting, str) or (option.name == "classes" and is_values(setting)):
-        return setting
-    if url_of(setting) is not None:
+    if not isinstance(setting, str) or not option.kind.names_path(setting) or url_of(setting) is not None:
         return setting
     return str(path.absolute().parent / setting)
 

@@ -17,7 +17,7 @@ from packer.errors import UsageError
 from readers.contract.classes import ClassTable
 from readers.stores.open_store import url_of
 
-RIVALS = ({"from"}, {"raw"}), ({"pairs"}, {"image", "label", "lists"}), ({"split"}, {"lists"})
+RIVALS = ({"from"}, {"raw"}), ({"pairs"}, {"image", "label", "lists"}), ({"split"}, {"lists", "folds"})
 """Options that exclude each other. Of two conflicting options the one from the stronger source wins."""
 KNOWN = {**OPTIONS, **{option.name: option for option in CONFIGURATION}}
 
@@ -141,9 +141,8 @@ def _without_rivals(settings: Settings, stronger: Set[str]) -> Settings:
 
 
 def _absolute(setting: Setting, option: Option) -> Setting:
-    if not isinstance(setting, str) or not option.kind.is_path:
+    if not isinstance(setting, str) or not option.kind.names_path(setting):
         return setting
     if (url := url_of(setting)) is not None:
         return url
-    is_file = option.name != "classes" or Path(setting).is_file()
-    return str(Path(setting).absolute()) if is_file else setting
+    return str(Path(setting).absolute())

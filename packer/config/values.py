@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from packer.classes.values import is_values
 from packer.data_checks.findings import KINDS
 from packer.errors import UsageError, did_you_mean
+from packer.pairs.folds import MOST_FOLDS
 from packer.pairs.split_by_hash import Shares
 from packer.pixels.choices import ENCODINGS, NATIVE, band_choice, bands_text, no_data_choice
 from readers.contract.classes import ClassTable
@@ -29,6 +31,12 @@ class Kind:
     format: Callable[[Any], str] = str
     choices: tuple[str, ...] = ()
     is_path: bool = False
+    is_plain: Callable[[str], bool] = lambda text: False
+    """Returns whether a text is not a path, of a kind of paths that also has other values."""
+
+    def names_path(self, text: str) -> bool:
+        """Return whether a text of this kind is the path of a file or folder."""
+        return self.is_path and not self.is_plain(text)
 
 
 def choice(names: Sequence[str]) -> Kind:
@@ -158,6 +166,29 @@ def format_shares(value: Any) -> str:
     return str(value)
 
 
+def parse_folds(value: object) -> int | Path:
+    """`5` is a number of folds; any other text is the path of a file that names their cases."""
+    if not is_count(text := str(value)):
+        return Path(text)
+    if not 2 <= int(text) <= MOST_FOLDS:
+        raise ValueError(f"{text!r}: expected 2 to {MOST_FOLDS} folds, or a file such as splits_final.json")
+    return int(text)
+
+
+def parse_blocks(value: object) -> tuple[int, int]:
+    """`4096,256` is the side of square blocks and a margin around tiles, in pixels; the margin may be left out."""
+    text = format_range(value)
+    match = re.fullmatch(r"\s*([1-9][0-9]{0,6})\s*(?:,\s*([0-9]{1,7})\s*)?", text, re.ASCII)
+    if match is None:
+        raise ValueError(f"{text!r}: expected the side of blocks in pixels, and perhaps a margin, such as 4096,256")
+    return int(match[1]), int(match[2] or 0)
+
+
+def is_count(text: str) -> bool:
+    """Tell a number of folds, even an impossible one such as `1`, from the name of a file."""
+    return re.fullmatch(r"\s*[+-]?[0-9]{1,9}\s*", text, re.ASCII) is not None
+
+
 def parse_classes(value: object) -> str | ClassTable:
     """A class table, the path of one, or values such as `12`, `1-150` and `0,255`."""
     return value if isinstance(value, ClassTable) else str(value)
@@ -216,7 +247,9 @@ NO_DATA = Kind("file|none|NUMBER", no_data_choice)
 BYTES = Kind("BYTES", parse_bytes)
 LIMIT = Kind("N|N%", parse_limit, format_limit)
 SHARES = Kind("PERCENTS", parse_shares, format_shares)
-CLASSES = Kind("FILE|N|A-B|A,B", parse_classes, is_path=True)
+CLASSES = Kind("FILE|N|A-B|A,B", parse_classes, is_path=True, is_plain=is_values)
+BLOCKS = Kind("N[,N]", parse_blocks, format_range)
+FOLDS = Kind("N|FILE", parse_folds, is_path=True, is_plain=is_count)
 
 
 def path_text(path: str | os.PathLike[str]) -> str:

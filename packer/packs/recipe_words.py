@@ -48,6 +48,8 @@ def recipe_words(recipe: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield from (("annotations", _painting(tool)) for tool in map(str, value) if ", paint " in tool)
         elif key == "fields" and isinstance(value, list):
             yield from map(_field_words, value)
+        elif key == "blocks" and isinstance(value, dict):
+            yield "splits", f"of tiles, by blocks of {value.get('side')} pixels with a margin of {value.get('margin')}"
         elif key not in _IN_OTHER_LINES:
             yield key, str(value)
 

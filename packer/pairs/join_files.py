@@ -76,7 +76,10 @@ class Joined:
             before = key
         if next_label is not None or before is None:
             raise NotPlainError("a label without an image, several labels, or no pair")
-        self.notes += self.drawer.notes() if self.drawer is not None else ()
+        if self.drawer is not None:
+            if self.drawer.problems():
+                raise NotPlainError("folds that do not fit the rows")
+            self.notes += self.drawer.notes()
 
 
 class NotPlainError(Exception):

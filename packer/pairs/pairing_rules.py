@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from packer.errors import UsageError
+from packer.pairs.folds import FoldRule, Folds
 from packer.pairs.further import LABEL, FurtherFiles
-from packer.pairs.split_by_hash import Shares
+from packer.pairs.split_rule import SplitRule
 
 ERROR, KEEP = "error", "keep"
 """Stop at files without a partner, or pack images without a label; "skip" leaves them out."""
@@ -23,7 +24,7 @@ class PairingRules:
     label: str | None = None
     lists: str | None = None
     pairs: Path | None = None
-    split: Shares | None = None
+    split: SplitRule | None = None
     split_by: str | None = None
     split_exact: bool = False
     missing: str = ERROR
@@ -48,15 +49,27 @@ class PairingRules:
             raise UsageError("--image and --label go together: give both templates")
         if self.pairs and (self.image or self.lists):
             raise UsageError("--pairs already names the files: leave out --image, --label and --lists")
-        if self.split and self.lists:
+        if isinstance(self.split, FoldRule):
+            self._check_folds(self.split)
+        elif self.split:
+            self._check_split()
+        for name in ("split_by", "split_exact"):
+            if getattr(self, name) and not self.split:
+                option = f"--{name.replace('_', '-')}"
+                raise UsageError(f"{option}: needs --split, such as --split 80/10/10, or --folds")
+
+    def _check_folds(self, folds: FoldRule) -> None:
+        if self.split_exact and not isinstance(folds, Folds):
+            raise UsageError(
+                "--split-exact: draws a number of folds, such as --folds 5; a file names the cases of each"
+            )
+
+    def _check_split(self) -> None:
+        if self.lists:
             raise UsageError("--split and --lists both set the splits: give only one of them")
-        for files in self.further if self.split else ():
+        for files in self.further:
             if "{split" in files.template:
                 raise UsageError(
                     f"--field {files.name}: {files.template} has {{split}}, but --split draws the splits from the "
                     "keys; leave {split} out, or write *"
                 )
-        if self.split_by and not self.split:
-            raise UsageError("--split-by: needs --split, such as --split 80/10/10")
-        if self.split_exact and not self.split:
-            raise UsageError("--split-exact: needs --split, such as --split 80/10/10")

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import blake2b
 
 from packer.errors import UsageError
+from packer.pairs.split_rule import SplitRule
 from readers.contract.manifest import ALL, NAME
 
+FEW_PAIRS, FEW_PERCENT = 5, 1
+"""A drawn split with fewer pairs, or with a smaller part of all pairs, is reported."""
 DEFAULT_NAMES = {2: ("train", "val"), 3: ("train", "val", "test")}
 
 
 @dataclass(frozen=True)
-class Shares:
+class Shares(SplitRule):
     """The splits, and the share of all keys that each gets on average. The shares add up to one."""
 
     parts: tuple[tuple[str, Fraction], ...]
@@ -45,6 +49,14 @@ class Shares:
             if position < 0:
                 return name
         raise AssertionError("the shares add up to one, and a hash is below it")
+
+    def notes(self, counts: Mapping[str, int]) -> Iterator[str]:
+        """Warn about drawn splits that are too small to measure anything on."""
+        total = sum(counts.values())
+        for name, share in self.parts:
+            if counts.get(name, 0) < max(FEW_PAIRS, FEW_PERCENT * total / 100):
+                drawn = f"the split {name} gets {counts.get(name, 0)} of {total} pairs"
+                yield f"{drawn}, for a share of {float(100 * share):g} %"
 
 
 def _percent(text: str, percent: str) -> Fraction:

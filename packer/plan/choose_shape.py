@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from packer.errors import InputError, UsageError, counted, first_of
 from packer.pixels.choices import FAST, MOST_PIXELS, NATIVE, TILE
 from packer.pixels.resize import Geometry
+from packer.plan.block_rule import BlockRule
 from packer.plan.check_heads import CheckedHeads
 from packer.plan.found_rows import FoundRows
 from packer.plan.problems import problem_of
@@ -26,6 +27,7 @@ def check_shape(request: Request) -> None:
             f"--size and --fit: volumes keep their own sizes, and training crops them; leave them out{instead}"
         )
     _check_sides(shape, size)
+    _check_blocks(request.rows.blocks, shape, size)
     scales = size is not None and Geometry(size, shape.fit or "stretch", shape.interpolation).tools
     if request.fields.image.decode == FAST and not scales:
         raise UsageError("--decode fast: needs --size, a --fit that scales, and --interpolation area or cubic")
@@ -47,6 +49,17 @@ def _check_sides(shape: ShapeChoice, size: Size | None) -> None:
         raise UsageError(f"--overlap {shape.overlap}: must be smaller than a tile, which is {size_text(size)}")
     if size is not None and size[0] * size[1] > MOST_PIXELS:
         raise UsageError(f"--size {size_text(size)}: is over the limit of {MOST_PIXELS} pixels")
+
+
+def _check_blocks(rule: BlockRule | None, shape: ShapeChoice, size: Size | None) -> None:
+    """Refuse blocks of pictures that are not cut into tiles, and blocks in which no tile has room."""
+    if rule is None:
+        return
+    if shape.fit != TILE or size is None:
+        raise UsageError("--split-blocks: draws the splits of tiles, so it needs --fit tile and --size")
+    least = max(size) + 2 * rule.blocks.margin
+    if rule.blocks.side < least:
+        raise UsageError(f"--split-blocks {rule.blocks.side}: a tile with its margins needs blocks of {least} pixels")
 
 
 def choose_shape(found_rows: FoundRows, heads: CheckedHeads, shape: ShapeChoice) -> Geometry:

@@ -15,7 +15,6 @@ from packer.plan.sample import LabelSampler
 from packer.recipe.row_ref import RowRef
 from packer.shards.inspect import LABEL_NUMBER
 from packer.workers.pool import Pool
-from readers.contract.manifest import ALL
 
 
 def count_labels(rows: RowSearch, label: ClassesField, out: Path, pool: Pool) -> Mapping[str, ClassPixels]:
@@ -24,13 +23,16 @@ def count_labels(rows: RowSearch, label: ClassesField, out: Path, pool: Pool) ->
     The pairs are found without splits for it. Problems of the pairs are reported when they are found again.
     """
     rules = rows.pairing
-    if not rules.has_label or rows.source is not None or rows.annotations is not None:
+    if rules.split is None or not rules.has_label or rows.source is not None or rows.annotations is not None:
         return NOT_COUNTED
     undrawn = replace(rows, pairing=replace(rules, split=None, split_by=None, split_exact=False), only=())
     found_rows = find_rows(undrawn, out)
-    if found_rows.source.is_painted or any(ref.split != ALL for ref in found_rows.refs):
+    refused = [
+        split for split in found_rows.refs.splits if not (rules.split.is_drawn(split) or rules.split.stays(split))
+    ]
+    if found_rows.source.is_painted or refused:
         return NOT_COUNTED
-    paths = [ref.parts[LABEL_NUMBER] for ref in found_rows.refs]
+    paths = [ref.parts[LABEL_NUMBER] for ref in found_rows.refs if rules.split.is_drawn(ref.split)]
     sampler = LabelSampler(found_rows.source, pool, found_rows.files.max_pixels)
     divisor = label.divisor if label.codec == INSTANCE else 1
     pixels = sampler.pixels([RowRef("", "", ("", path)) for path in paths], divisor)

@@ -10,7 +10,7 @@ from pathlib import Path
 from packer.errors import InputError, Problem, UsageError
 from packer.pairs.candidates import UNWRITABLE
 from packer.pairs.pairing_rules import ERROR, PairingRules
-from packer.pairs.split_by_hash import Shares
+from packer.pairs.split_rule import SplitRule
 from packer.plan.found_rows import FoundRows, taken
 from packer.plan.problems import Problems
 from packer.plan.row_search import RowSearch
@@ -26,10 +26,11 @@ def list_rows(rows: RowSearch, source: Source, out: Path) -> FoundRows:
     """List the rows of a source. Samples without a field are refused or left out."""
     source = _with_fields(source, rows.pairing)
     listing = source.list_rows(ListingRules(out, rows.files.max_pixels, rows.pairing.keeps))
-    shares = rows.pairing.split if not source.keeps_splits else None
-    _check_pairing(rows.pairing, listing, shares)
-    drawer = None if shares is None else RowSplits(shares, source.group_of)
-    refs = _good_rows(taken(rows.only, listing.rows if drawer is None else map(drawer.draw, listing.rows)), listing)
+    rule = rows.pairing.split if not source.keeps_splits else None
+    _check_pairing(rows.pairing, listing, rule)
+    drawer = None if rule is None else RowSplits(rule, source.group_of)
+    drawn = listing.rows if drawer is None else map(drawer.draw, listing.rows)
+    refs = _good_rows(taken(rows.only, drawn), listing, drawer)
     missing, problems = tuple(listing.missing or ()), Problems()
     if missing and rows.pairing.missing == ERROR:
         lacking = f"{listing.folder}: {len(missing)} samples lack a field; --missing skip skips them"
@@ -41,7 +42,7 @@ def list_rows(rows: RowSearch, source: Source, out: Path) -> FoundRows:
         rows.raw,
         rows.files,
         missing,
-        () if drawer is None else tuple(drawer.notes()),
+        tuple(listing.notes if drawer is None else drawer.notes()),
         classes=listing.classes,
         packed=listing.packed,
         named=listing.named,
@@ -57,34 +58,34 @@ def _with_fields(source: Source, rules: PairingRules) -> Source:
     return source.with_fields((IMAGE, *label, *(files.name for files in rules.further)))
 
 
-def _check_pairing(rules: PairingRules, listing: Listing, shares: Shares | None) -> None:
+def _check_pairing(rules: PairingRules, listing: Listing, rule: SplitRule | None) -> None:
     """Refuse options for the files of a folder."""
-    plain = PairingRules(split=shares, missing=ERROR if listing.missing is None else rules.missing)
+    plain = PairingRules(split=rule, missing=ERROR if listing.missing is None else rules.missing)
     plain = replace(plain, has_label=rules.has_label, further=rules.further)
-    for rule in fields(PairingRules):
-        if getattr(rules, rule.name) != getattr(plain, rule.name):
-            raise UsageError(_not_of_files(rule.name, listing.layout))
+    for field in fields(PairingRules):
+        if getattr(rules, field.name) != getattr(plain, field.name):
+            option = rules.split.option if field.name == "split" and rules.split else f"--{field.name}"
+            raise UsageError(_not_of_files(option.replace("_", "-"), listing.layout))
 
 
-def _not_of_files(rule: str, kind: str) -> str:
+def _not_of_files(option: str, kind: str) -> str:
     """Return why an option for the files of a folder is refused for other rows, and what to do."""
-    option = f"--{rule.replace('_', '-')}"
-    if rule == "split":
+    if option in ("--split", "--folds"):
         return (
             f"{option}: rows of the kind {kind} have the splits that their keys name; give the keys as pairs of a "
             "split and a key"
         )
-    if rule.startswith("split"):
+    if option.startswith("--split"):
         return (
-            f"{option}: is for the files of a folder; for rows of the kind {kind}, --split alone draws splits by a "
-            "hash of each key"
+            f"{option}: is for the files of a folder; for rows of the kind {kind}, --split or --folds alone draws "
+            "splits by a hash of each key"
         )
     return f"{option}: pairs the files of a folder, and rows of the kind {kind} are pairs already; leave it out"
 
 
-def _good_rows(refs: Iterable[RowRef], listing: Listing) -> RefTable:
-    """Return all rows. Names that no pack can hold, keys that occur twice, and files that cannot be listed are an error
-    that names them all."""
+def _good_rows(refs: Iterable[RowRef], listing: Listing, drawer: RowSplits | None) -> RefTable:
+    """Return all rows. Names that no pack can hold, keys that occur twice, files that cannot be listed, and folds that
+    do not fit the rows are an error that names them all."""
     problems: list[Problem] = []
     table = RefTable.of(ref for ref in refs if _is_good(ref, problems))
     for split in table.splits:
@@ -95,7 +96,7 @@ def _good_rows(refs: Iterable[RowRef], listing: Listing) -> RefTable:
     for before, ref in pairwise(table):
         if before[:2] == ref[:2]:
             problems.append(Problem("has more than one row", "", (f"{ref.split}/{ref.key}",), "key"))
-    problems = [*listing.problems, *problems]
+    problems = [*listing.problems, *problems, *(() if drawer is None else drawer.problems())]
     if not table:
         problems += listing.missing or ()
     if problems or not table:

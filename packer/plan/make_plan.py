@@ -13,6 +13,7 @@ from packer.pairs.split_exact import NOT_COUNTED
 from packer.pixels.resize import Geometry
 from packer.plan.check_heads import CheckedHeads, check_heads
 from packer.plan.choose_shape import check_shape, choose_shape
+from packer.plan.draw_blocks import draw_blocks
 from packer.plan.fields.planned_field import PlannedField
 from packer.plan.find_rows import find_rows
 from packer.plan.found_rows import FoundRows
@@ -20,7 +21,7 @@ from packer.plan.inspect_sample import inspect_sample
 from packer.plan.plan import Plan
 from packer.plan.plan_fields import plan_fields
 from packer.plan.problems import BEFORE, Problems, too_many
-from packer.plan.request import Request, StoreChoice
+from packer.plan.request import Request
 from packer.plan.reuse import PreviousBuild
 from packer.publish.free_space import free_space
 from packer.publish.generation import current_manifest, known_digests
@@ -66,7 +67,7 @@ def _plan(request: Request, distrusted: frozenset[str], pool: Pool) -> Plan:
         heads = check_heads(found_rows, fields.fields, previous)
     geometry, recipe = problems.attempt(choose_shape, found_rows, heads, request.shape), None
     if geometry is not None and fields.are_known:
-        recipe = problems.attempt(_recipe, found_rows, fields.fields, geometry, request.store)
+        recipe = problems.attempt(_recipe, found_rows, fields.fields, geometry, request)
         if recipe is None:
             fields = replace(fields, classes=None)  # too large for every message to a worker
     unchanged = np.zeros(len(found_rows.refs), np.bool_) if recipe is None else previous.unchanged(recipe.fingerprint())
@@ -79,6 +80,11 @@ def _plan(request: Request, distrusted: frozenset[str], pool: Pool) -> Plan:
     problems.check(too_many(found_rows.refs, bad, judgement.limits, BEFORE) if pairs_are_known else None)
     assert recipe is not None, "without a recipe the build is refused"
     with timer.step("compare"):
+        if request.rows.blocks is not None:
+            drawn = draw_blocks(found_rows, heads, request.rows.blocks, recipe.geometry)
+            found_rows, unchanged = drawn.found_rows, unchanged[drawn.numbers]
+            bad = {row: bad[number] for row, number in enumerate(drawn.numbers.tolist()) if number in bad}
+            heads = CheckedHeads(heads.sizes[drawn.numbers], bad)
         specs = tuple(_specs(found_rows, heads, recipe))
         reused = _reused(request, previous, specs, recipe)
     return Plan(
@@ -116,14 +122,15 @@ def _found_rows(request: Request, pool: Pool) -> FoundRows:
     return found_rows
 
 
-def _recipe(found_rows: FoundRows, fields: Sequence[PlannedField], geometry: Geometry, store: StoreChoice) -> Recipe:
+def _recipe(found_rows: FoundRows, fields: Sequence[PlannedField], geometry: Geometry, request: Request) -> Recipe:
     """Return the recipe. Raise InputError if the manifest of the pack would be too large."""
-    sides = VOLUME if found_rows.source.gives_volumes else geometry.size
+    store, sides = request.store, VOLUME if found_rows.source.gives_volumes else geometry.size
     rules = tuple(
         field.rule(sides, template) for field, template in zip(fields, found_rows.source.templates, strict=True)
     )
     tools = tools_of(found_rows.source, geometry, rules, writer(store.format).tool())
-    recipe = Recipe(store.format, geometry, rules, store.shard_bytes, tools)
+    blocks = None if request.rows.blocks is None else request.rows.blocks.blocks
+    recipe = Recipe(store.format, geometry, rules, store.shard_bytes, tools, blocks)
     check_manifest_size(recipe, found_rows.refs.splits)
     return recipe
 
@@ -143,6 +150,8 @@ def _specs(found_rows: FoundRows, heads: CheckedHeads, recipe: Recipe) -> Iterat
     """Cut the rows of each part of each split into shards."""
     start = 0
     for split, count in found_rows.refs.splits.items():
-        for pieces in parts_of(found_rows.refs, heads.sizes, range(start, start + count), recipe.geometry):
+        for pieces in parts_of(
+            found_rows.refs, heads.sizes, range(start, start + count), recipe.geometry, recipe.blocks
+        ):
             yield from (ShardSpec(split, shard, recipe) for shard in cut(pieces, recipe))
         start += count

@@ -10,7 +10,10 @@ from packer.config.config import Settings
 from packer.config.options import values_of
 from packer.decoding.rules import FileRules
 from packer.errors import InputError, UsageError
+from packer.pairs.fold_file import FoldFile
+from packer.pairs.folds import Folds
 from packer.pairs.pairing_rules import PairingRules
+from packer.plan.block_rule import BlockRule
 from packer.plan.field_choice import FieldChoice
 from packer.publish.target import holds_pack
 from packer.recipe.source import NO_AXIS, Source
@@ -45,6 +48,8 @@ class RowSearch:
     """A name that nothing but a container has."""
     only: tuple[str, ...]
     """The splits to take; none means all."""
+    blocks: BlockRule | None
+    """The blocks of pictures whose tiles get splits; None if whole pictures do."""
     files: FileRules
 
     @property
@@ -107,6 +112,13 @@ def _pairing(
 ) -> PairingRules:
     """Take the rules for pairs out of the values of all options."""
     rules = {name: values.pop(name) for name in PAIRING}
+    folds = values.pop("folds")
+    if folds is not None:
+        if rules["split"]:
+            raise UsageError("--split and --folds both draw splits: give only one of them")
+        rules["split"] = Folds.of(folds) if isinstance(folds, int) else FoldFile.read(folds)
+    if values["blocks"] is not None:
+        values["blocks"], rules["split"] = BlockRule.of(values["blocks"], rules, values["only"]), None
     rules |= {**files, "has_label": fields.has_label, "further": fields.further_files}
     annotations = values["annotations"]
     if annotations is None:

@@ -10,21 +10,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.pixels.resize import Geometry
+from packer.recipe.blocks import Blocks
 from packer.recipe.piece import Piece, PieceTable, keys_of
 from packer.recipe.recipe import Recipe
 from packer.recipe.ref_table import CHUNK, RefTable
 
 
-def parts_of(refs: RefTable, sizes: NDArray[np.uint32], rows: range, geometry: Geometry) -> Iterator[PieceTable]:
+def parts_of(
+    refs: RefTable, sizes: NDArray[np.uint32], rows: range, geometry: Geometry, blocks: Blocks | None = None
+) -> Iterator[PieceTable]:
     """Yield the pieces of the rows of a split, those with the same fields together: the parts of the split in order."""
     presence = refs.presence(rows.start, rows.stop)
     numbers = sorted(set(presence.tolist()), reverse=True)  # np.unique would import masked arrays, every night
     for number in numbers if len(numbers) > 1 else ():
         chosen = presence == number
         part = refs.chosen(rows.start, rows.stop, chosen)
-        yield PieceTable(part, sizes[rows.start : rows.stop][chosen], geometry, range(len(part)))
+        yield PieceTable(part, sizes[rows.start : rows.stop][chosen], geometry, range(len(part)), blocks)
     if len(numbers) == 1:
-        yield PieceTable(refs, sizes, geometry, rows)
+        yield PieceTable(refs, sizes, geometry, rows, blocks)
 
 
 def cut(pieces: Sequence[Piece], recipe: Recipe) -> Iterator[Sequence[Piece]]:

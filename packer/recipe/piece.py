@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from packer.pixels.choices import TILE
 from packer.pixels.resize import Geometry
+from packer.recipe.blocks import Blocks
 from packer.recipe.ref_table import RefTable
 from packer.recipe.row_ref import RowRef
 from readers.contract.tiles import Origin, Size, Tile
@@ -53,19 +54,26 @@ class Piece(NamedTuple):
 class PieceTable(Sequence[Piece]):
     """The pieces of a range of rows. Each is made when it is asked for.
 
-    `sizes` has the sides of every row of `refs`, all 0 if they are unknown. Such a row is one piece.
+    `sizes` has the sides of every row of `refs`, all 0 if they are unknown. Such a row is one piece. With `blocks`, a
+    row of a split that they are drawn for has only the tiles that belong to it.
     """
 
-    def __init__(self, refs: RefTable, sizes: NDArray[np.uint32], geometry: Geometry, rows: range) -> None:
+    def __init__(
+        self,
+        refs: RefTable,
+        sizes: NDArray[np.uint32],
+        geometry: Geometry,
+        rows: range,
+        blocks: Blocks | None = None,
+    ) -> None:
         self._refs, self._sizes, self._geometry, self._first_row = refs, sizes, geometry, rows.start
+        self._blocks = blocks
         self._origins: dict[Size | None, Sequence[Origin | None]] = {None: [None]}
         self._ends: NDArray[np.int64] | None = None
         """The end of each row's pieces, if a row may have several."""
         count = len(rows)
         if geometry.fit == TILE:
-            self._ends = np.cumsum(
-                np.fromiter((len(self._origins_of(self._size(row))) for row in rows), np.int64, count)
-            )
+            self._ends = np.cumsum(np.fromiter(self._counts(rows), np.int64, count))
             count = int(self._ends[-1]) if count else 0
         self._pieces = range(count)
 
@@ -132,7 +140,7 @@ class PieceTable(Sequence[Piece]):
             if self._ends is None:
                 yield Piece(ref, size, is_bad=not self._sizes[row][0])
                 continue
-            origins = self._origins_of(size)
+            origins = self._tiles_of(ref, size)
             before = int(self._ends[row - self._first_row]) - len(origins)
             for origin in origins[max(0, start - before) : stop - before]:
                 yield Piece(ref, size, origin, size is None)
@@ -142,6 +150,21 @@ class PieceTable(Sequence[Piece]):
             return None
         size = tuple(self._sizes[row].tolist())
         return size if size[0] else None
+
+    def _counts(self, rows: range) -> Iterator[int]:
+        """Yield the number of the pieces of each row."""
+        if self._blocks is None:
+            return (len(self._origins_of(self._size(row))) for row in rows)
+        refs = self._refs.between(rows.start, rows.stop)
+        return (len(self._tiles_of(ref, self._size(row))) for row, ref in zip(rows, refs, strict=True))
+
+    def _tiles_of(self, ref: RowRef, size: Size | None) -> Sequence[Origin | None]:
+        """Return the origins of the tiles of a row that belong to its split."""
+        origins = self._origins_of(size)
+        if self._blocks is None or size is None or ref.split not in self._blocks.names:
+            return origins
+        numbers = self._blocks.of_tiles(ref.key, size, self._geometry)
+        return [origins[tile] for tile in np.flatnonzero(numbers == self._blocks.names.index(ref.split)).tolist()]
 
     def _origins_of(self, size: Size | None) -> Sequence[Origin | None]:
         if size is not None and size not in self._origins:

@@ -150,7 +150,7 @@ class PlanFolder:
         refs = RefTable(lines, ends, {name: rows})
         self._check_rows(refs, int(record["fields"]), f"{path}: shard {number}")
         skip, count = int(record["skip"]), int(record["pieces"])
-        pieces = PieceTable(refs, sizes.astype(np.uint32), recipe.geometry, range(rows))
+        pieces = PieceTable(refs, sizes.astype(np.uint32), recipe.geometry, range(rows), recipe.blocks)
         if (len(pieces) < skip + count) if recipe.geometry.fit == TILE else len(pieces) != count:
             raise DamagedError(f"{path}: shard {number} has {len(pieces)} pieces, not {skip} and {count}")
         return ShardSpec(name, pieces[skip : skip + count], recipe)

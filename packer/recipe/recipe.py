@@ -21,6 +21,7 @@ from packer.pixels.label_rules import LabelRules
 from packer.pixels.number_rules import LINEAR, ValueRules
 from packer.pixels.resize import Geometry
 from packer.pixels.valid_mean import RULE as VALID_MEAN
+from packer.recipe.blocks import Blocks
 from packer.recipe.field_rule import FieldRule
 from packer.recipe.piece import Piece, PieceTable
 from packer.recipe.read_rules import ReadRules
@@ -44,6 +45,8 @@ class Recipe:
     rules: tuple[FieldRule, ...]
     shard_bytes: int
     tools: tuple[str, ...]
+    blocks: Blocks | None = None
+    """The rule for the split of each tile of a picture; by default all have the split of the picture."""
 
     @cached_property
     def fields(self) -> tuple[Field, ...]:
@@ -124,6 +127,7 @@ class Recipe:
             "fields": [rule.to_json() for rule in self.rules],
             "shard_bytes": self.shard_bytes,
             "tools": list(self.tools),
+            **({} if self.blocks is None else {"blocks": self.blocks.to_json()}),
         }
 
     @classmethod
@@ -134,7 +138,10 @@ class Recipe:
             rules=tuple(map(FieldRule.from_json, entry.entries("fields"))),
             shard_bytes=entry.whole("shard_bytes", least=1),
             tools=entry.texts("tools"),
+            blocks=Blocks.from_json(entry.entry("blocks")) if entry.has("blocks") else None,
         )
+        if recipe.blocks is not None and not recipe.blocks.have_room(recipe.geometry):
+            entry.problem("blocks", "expected blocks with room for a tile and its margins")
         entry.close()
         return recipe
 

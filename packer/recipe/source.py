@@ -141,6 +141,8 @@ class Listing:
     """Returns what a source without rows has instead, as the end of a message."""
     named: Callable[[], ClassTable | None] = lambda: None
     """Returns the classes of the numbers in the labels, if the source names them."""
+    notes: Sequence[str] = ()
+    """Remarks for people about what the source has besides the rows."""
 
 
 class Lines(Protocol):

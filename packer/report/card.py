@@ -10,6 +10,7 @@ from packer.errors import first_of
 from packer.packs.stats import SplitStats
 from packer.report.croissant import About
 from readers.contract.classes import ClassTable
+from readers.contract.folds import TRAIN, fold_numbers
 from readers.contract.kinds import CLASSES
 from readers.contract.manifest import Manifest
 from readers.contract.plain_text import one_line
@@ -61,13 +62,14 @@ def _front_matter(manifest: Manifest, about: About) -> Iterator[str]:
 
 
 def _load(manifest: Manifest) -> Iterator[str]:
-    split = manifest.splits[0].name
+    folds = fold_numbers(split.name for split in manifest.splits)
+    rows = f'split="{TRAIN}", fold={folds[0]}' if folds else f'split="{manifest.splits[0].name}"'
     yield "## Load"
     yield ""
     yield "```python"
     yield "from readers import open_dataset  # pip install segpack"
     yield ""
-    yield f'data = open_dataset("PATH", split="{split}")'
+    yield f'data = open_dataset("PATH", {rows})'
     yield "for images, labels in data.loader(32, shuffle=True):"
     yield "    ..."
     yield "```"

@@ -70,6 +70,6 @@ def _losses(root: Path, manifest: Manifest) -> dict[str, str]:
 
 def _sheet(root: Path, title: str, seed: int) -> bytes:
     pack, file = Pack.open(root), BytesIO()
-    choice = Choice(pack.rows_of(ALL), ALL, ROWS, seed)
+    choice = Choice(pack.rows_of(ALL), [ALL], ROWS, seed)
     row_sheet(RowPictures(pack, Style()), title, choice).save(file, "JPEG", quality=88)
     return file.getvalue()

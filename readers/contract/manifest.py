@@ -109,9 +109,9 @@ class Manifest:
         """The statistics of all splits together."""
         return total(self.fields, (split.statistics for split in self.splits))
 
-    def statistics_of(self, split: str) -> Statistics:
-        """Return the statistics of one split, or of all of them."""
-        return next((entry.statistics for entry in self.splits if entry.name == split), self.statistics)
+    def statistics_of(self, *splits: str) -> Statistics:
+        """Return the statistics of some splits together; "all" means all of them."""
+        return total(self.fields, (entry.statistics for entry in self.splits if {entry.name, ALL} & {*splits}))
 
     @property
     def classes(self) -> ClassTable:

@@ -39,6 +39,9 @@ def indexed_rows(
         Problem(UNWRITABLE_NAME, "rename the file", (repr(path),)) for path in splits if UNWRITABLE.search(path)
     ]:
         raise InputError(f"--annotations {template}: fits files that cannot be packed", bad)
+    if rules.split and any(splits.values()):
+        drawn = f"{rules.split.option} draws the splits from the keys"
+        raise UsageError(f"--annotations {template}: has {{split}}, but {drawn}; write * in its place")
     if rules.split_exact:
         raise UsageError("--split-exact: counts the pixels of label pictures; annotations have none before a build")
     plain = replace(rules, further=tuple(field for field in rules.further if field.template))

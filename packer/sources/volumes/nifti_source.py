@@ -19,6 +19,7 @@ from packer.decoding.header import Header
 from packer.decoding.raw_file import SEPARATOR
 from packer.decoding.rules import MOST_PIXELS, check_size
 from packer.errors import BadPair
+from packer.pairs.fold_file import NAME as FOLDS
 from packer.pairs.template import PICTURES
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import UNKNOWN, Heads, Listing, ListingRules, Source
@@ -77,7 +78,10 @@ class NiftiSource(Source):
         return cls(path.absolute(), templates, volumes, channels=DataSetFile.of(path).names_of(channels))
 
     def list_rows(self, rules: ListingRules) -> Listing:
-        return Listing(self.rows(), type(self).__name__, named=lambda: DataSetFile.of(self.root).classes)
+        notes = (
+            [f"{FOLDS} has folds; to pack them: --folds {self.root / FOLDS}"] if (self.root / FOLDS).is_file() else []
+        )
+        return Listing(self.rows(), type(self).__name__, named=lambda: DataSetFile.of(self.root).classes, notes=notes)
 
     @classmethod
     def from_json(cls, facts: dict[str, Any]) -> Source:
