@@ -15,8 +15,9 @@ from conftest import pack
 from PIL import Image
 from scenes.giant_tiff import make_giant, write_tiff
 
+import readers
 from packer import verify_pack
-from packer.errors import LostFileError, TargetError, UsageError
+from packer.errors import LostFileError, TargetError
 from packer.packs.extract import extract_rows
 from packer.plan.make_plan import make_plan
 from packer.plan.request import request_of
@@ -299,7 +300,9 @@ def test_pictures_and_maps_of_large_rows_are_made_of_some_of_their_pixels(
     assert classes == every
 
 
-def test_a_large_row_is_not_extracted(packed: Path) -> None:
-    told = r"the row 'giant' has 150x210 pixels, too many for one file; name the KEYS of other rows, and read parts"
-    with pytest.raises(UsageError, match=told):
-        extract_rows(packed, packed.parent / "files", ["giant"])
+def test_a_large_row_is_extracted_as_a_tiff(packed: Path) -> None:
+    extract_rows(packed, packed.parent / "files", ["giant"])
+    with Image.open(next((packed.parent / "files").rglob("images/giant.tif"))) as picture:
+        np.testing.assert_array_equal(
+            np.asarray(picture).transpose(2, 0, 1), readers.open_dataset(packed)[0].image.numpy()
+        )

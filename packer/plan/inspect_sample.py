@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.errors import InputError
-from packer.pixels.choices import NATIVE
+from packer.pixels.choices import TILE
 from packer.pixels.label_rules import LabelRules
 from packer.plan.check_heads import CheckedHeads
 from packer.plan.check_labels import check_palettes
@@ -73,7 +73,7 @@ def inspect_sample(
 
 def _fits(recipe: Recipe | None, heads: CheckedHeads) -> NDArray[np.bool_]:
     """Return which rows fit into memory: a sample is decoded at once."""
-    if recipe is None or recipe.geometry.fit != NATIVE or not may_be_giant(recipe.fields):
+    if recipe is None or not (recipe.geometry.fit == TILE or may_be_giant(recipe.fields)):
         return np.ones(len(heads.sizes), np.bool_)
     areas: NDArray[np.int64] = heads.sizes.astype(np.int64).prod(1)
     return areas * sum(field.pixel_bytes for field in recipe.fields) <= giant.GIANT

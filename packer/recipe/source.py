@@ -146,7 +146,7 @@ class Listing:
 
 
 class Lines(Protocol):
-    """A field of a row that is too large for memory: its lines, decoded in order. The lines of a volume are slices."""
+    """A field of a row that is too large for memory: its lines, in order. The lines of a volume are slices."""
 
     @property
     def size(self) -> Size:
@@ -214,6 +214,11 @@ class Source(ABC):
     @property
     def gives_lines(self) -> bool:
         """True if `load_lines` reads rows that are too large for memory. Files far away are read at once."""
+        return False
+
+    @property
+    def gives_strips(self) -> bool:
+        """True if `load_lines` gives lines of files, which may be left out between others."""
         return False
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from io import BytesIO
@@ -21,6 +21,7 @@ from packer.decoding.jpeg2000 import SIGNATURES as JPEG_2000
 from packer.decoding.raw_file import SEPARATOR, naming
 from packer.decoding.tiff.picture import SIGNATURES as TIFF
 from packer.errors import BadPair, LostFile, LostFileError
+from packer.pixels.choices import TILE
 from packer.pixels.encode import EQUAL, encode, psnr
 from packer.pixels.image_hash import image_hash
 from packer.pixels.nearest_lines import stored_lines
@@ -36,8 +37,10 @@ from packer.shards.giant_rows import is_giant
 from packer.shards.kinds import Decoded
 from packer.shards.kinds.by_field import check_row, kinds_of
 from packer.shards.label_mask import LabelMask
+from packer.shards.line_window import LineWindow, strips_of
 from packer.shards.row_places import place_of, stored_place
 from packer.shards.scratch import Scratch
+from readers.contract import giant
 from readers.contract.fields import LABEL, Field, Sides
 from readers.contract.kinds import PICTURE
 from readers.contract.place import Place
@@ -104,6 +107,8 @@ class RowMaker:
         state = self._source.states([first.ref])[0]
         if self._scratch is not None and is_giant(self._fields, first.size):
             return [self._fill_giant(target, state, self._scratch) for target in targets]
+        if self._cuts_strips(first.size):
+            return self._fill_tiles(targets, state)
         loaded = self._source.load(first.ref)
         present = [number for number, part in enumerate(first.ref.parts) if part]
         identities = [loaded.identities[number] for number in present]
@@ -117,7 +122,9 @@ class RowMaker:
             self._check_grids(headers)
             fields = self._decode(first, dict(zip(present, data, strict=True)))
             pieces = zip(targets, inputs, strict=True)
-            rows = [self._pack(target, source, fields, data) for target, source in pieces]  # all or none
+            rows = [
+                self._pack(target, source, fields, data, target.piece.origin) for target, source in pieces
+            ]  # all or none
             loaded = self._noting_no_data(loaded, headers)
             rows = [_with_facts(row, target.piece, loaded, state) for row, target in zip(rows, targets, strict=True)]
             place = _place_in(loaded, headers)
@@ -132,6 +139,67 @@ class RowMaker:
         except BadPair as bad:
             self._check_not_lost(first, bad)
             return [Row(source, reject=str(bad), state=state) for source in inputs]
+
+    def _cuts_strips(self, size: Sides | None) -> bool:
+        """Return whether tiles are cut from a picture of this size that is too large to be decoded at once."""
+        if self._geometry.fit != TILE or size is None or not self._source.gives_strips:
+            return False
+        return sum(field.row_bytes_at(*size) for field in self._fields) > giant.GIANT
+
+    def _fill_tiles(self, targets: Sequence[RowTarget], state: NDArray[np.int64]) -> list[Row]:
+        """Pack tiles of one picture. Only the lines that they touch are decoded: damage elsewhere is not seen."""
+        first = targets[0].piece
+        loaded = self._source.load_lines(first.ref)
+        present = [number for number, part in enumerate(first.ref.parts) if part]
+        inputs = [RowInput(target.piece.key, *[loaded.identities[number] for number in present]) for target in targets]
+        names, rows = list(filter(None, first.ref.parts)), dict[int, Row]()
+        with ExitStack() as opened:
+            fields = [opened.enter_context(closing(lines)) for lines in loaded.data if lines]
+            try:
+                loaded.check()
+                for number, lines in enumerate(fields):
+                    self._check_size(first, names, number, fields[0].size, lines.size)
+                windows = list(map(LineWindow, fields))
+                for top, numbers in _by_top(targets):
+                    data, headers = self._strip(windows, names, top, fields[0].size[0])
+                    decoded = self._masked(self._decoded(names, data))
+                    for number in numbers:
+                        rows[number] = self._tile(targets[number], inputs[number], decoded, data, fields[0].size)
+                loaded = self._noting_no_data(loaded, headers)
+                if not np.array_equal(self._source.states([first.ref])[0], state):
+                    raise LostFile(f"{names[0]}: changed while it was read; build again")
+            except BadPair as bad:
+                self._check_not_lost(first, bad)
+                return [Row(source, reject=str(bad), state=state) for source in inputs]
+        place = _place_in(loaded, headers)
+        return [
+            replace(
+                _with_facts(rows[number], target.piece, loaded, state),
+                place=place and self._stored_place(place, fields[0].size, target.piece.origin),
+            )
+            for number, target in enumerate(targets)
+        ]
+
+    def _strip(
+        self, windows: Sequence[LineWindow], names: Sequence[str], top: int, height: int
+    ) -> tuple[list[Given], list[dict[str, Header]]]:
+        """Return the lines of each field for tiles that begin at `top`, and the headers of the files."""
+        assert self._geometry.size is not None, "tiles have a size"
+        data, headers = list[Given](), list[dict[str, Header]]()
+        for name, window in zip(names, windows, strict=True):
+            with naming(name):
+                data.append(window.between(top, min(height, top + self._geometry.size[0])))
+            strips = zip(name.split(SEPARATOR), strips_of(data[-1]), strict=True)
+            headers.append({path: strip.header for path, strip in strips if strip})
+        self._check_grids(headers)
+        return data, headers
+
+    def _tile(
+        self, target: RowTarget, source: RowInput, fields: Sequence[Decoded], data: Sequence[Given], size: Size
+    ) -> Row:
+        """Store a tile that begins at the top of these lines of a picture of this size."""
+        _, left = target.piece.origin or (0, 0)
+        return replace(self._pack(target, source, fields, data, (0, left)), size=size)
 
     def _fill_giant(self, target: RowTarget, state: NDArray[np.int64], scratch: Scratch) -> Row:
         """Pack a row that is too large for memory."""
@@ -236,15 +304,31 @@ class RowMaker:
 
     def _decode(self, piece: Piece, data_of: Mapping[int, Given]) -> list[Decoded]:
         """Decode all fields of a row."""
-        fields: list[Decoded] = []
         names = [_name(piece.ref, piece.ref.parts[number], data) for number, data in data_of.items()]
-        for number, (kind, data) in enumerate(zip(self._kinds, data_of.values(), strict=True)):
-            with naming(names[number]):
-                fields.append(kind.decode(data))
-            self._check_size(piece, names, number, fields[0].size, fields[-1].size)
+        fields = self._decoded(names, data_of.values())
+        for number, field in enumerate(fields):
+            self._check_size(piece, names, number, fields[0].size, field.size)
+        return self._masked(fields)
+
+    def _decoded(self, names: Sequence[str], data: Iterable[Given]) -> list[Decoded]:
+        fields: list[Decoded] = []
+        for name, kind, given in zip(names, self._kinds, data, strict=True):
+            with naming(name):
+                fields.append(kind.decode(given))
+        return fields
+
+    def _masked(self, fields: list[Decoded]) -> list[Decoded]:
+        """Return the fields of a row, with labels ignored where there is no data if the rules say so."""
         return fields if self._mask is None else self._mask.applied(fields)
 
-    def _pack(self, target: RowTarget, source: RowInput, fields: Sequence[Decoded], data: Sequence[Given]) -> Row:
+    def _pack(
+        self,
+        target: RowTarget,
+        source: RowInput,
+        fields: Sequence[Decoded],
+        data: Sequence[Given],
+        origin: Origin | None,
+    ) -> Row:
         """Store each field. The hash belongs to the first picture."""
         sums: list[int] = []
         look = ""
@@ -253,9 +337,9 @@ class RowMaker:
         again: dict[str, int] = {}
         arrays = target.columns.rows(target.index)
         ref, parts = target.piece.ref, list(filter(None, target.piece.ref.parts))
-        for number, (kind, decoded, out) in enumerate(zip(self._kinds, fields, arrays, strict=True)):
+        for number, (kind, field, out) in enumerate(zip(self._kinds, fields, arrays, strict=True)):
             with naming(_name(ref, parts[number], data[number])):
-                stored = kind.store(decoded, target.piece.origin, out)
+                stored = kind.store(field, origin, out)
                 checksum, counts, quality, why = crc32(out.data), stored.statistics, EQUAL, ""
                 if stored.planes is not None and not look:
                     look = image_hash(checksum, stored.planes)
@@ -286,6 +370,13 @@ def _file(data: Given) -> bytes:
     if isinstance(data, PackedPixels):
         return data.file
     return data if isinstance(data, bytes) else b""
+
+
+def _by_top(targets: Sequence[RowTarget]) -> Iterator[tuple[int, list[int]]]:
+    """Yield the first row of tiles from the top of their picture on, and the numbers of the tiles that begin there."""
+    tops = [(target.piece.origin or (0, 0))[0] for target in targets]
+    for top in sorted(set(tops)):
+        yield top, [number for number, at in enumerate(tops) if at == top]
 
 
 def _headers(part: str, data: Given) -> dict[str, Header]:

@@ -17,12 +17,14 @@ from packer.errors import BadPair
 
 BYTES = 8
 """The bits of a byte. The kernel takes lines as bytes, whatever numbers they hold."""
+LEFT_OUT = 64
+"""The lines that are inflated together if they are left out."""
 MOST_PIXEL = 4
 """The most bytes of a pixel that the kernel knows."""
 
 
 class PngLines:
-    """Inflates the lines that come next. They must be asked for in order."""
+    """Inflates lines in order. Those that are left out are inflated, too."""
 
     whole_bytes = 0
 
@@ -38,6 +40,8 @@ class PngLines:
         self._stream = _Stream(data, stream, header.stored_height * (1 + self._line_bytes))
         self._before = np.zeros(self._line_bytes, np.uint8)
         """The line above the next one, unfiltered."""
+        self._line = 0
+        """The number of the next one."""
 
     @staticmethod
     def fits(data: FileBytes) -> bool:
@@ -47,7 +51,11 @@ class PngLines:
         return KERNEL is not None and not any(methods) and max(width, height) <= MOST_SIDE and pixel <= MOST_PIXEL
 
     def lines(self, top: int, bottom: int) -> FilePixels:
-        """Return the next lines."""
+        """Return some lines behind those that were returned."""
+        for first in range(self._line, top, LEFT_OUT):
+            left_out = min(LEFT_OUT, top - first)
+            self._unfiltered(self._stream.read(left_out * (1 + self._line_bytes)), left_out)
+        self._line = bottom
         count, width = bottom - top, self._header.stored_width
         raw = self._stream.read(count * (1 + self._line_bytes))
         if bottom == self._header.stored_height:

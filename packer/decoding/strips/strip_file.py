@@ -59,7 +59,7 @@ class StripFile:
         return self._lines.whole_bytes
 
     def lines(self, top: int, bottom: int) -> Picture:
-        """Return the next lines. They must be asked for in order. With the last ones a file that changed is refused."""
+        """Return some lines, in order; some may be left out. With the last ones a file that changed is refused."""
         stored = self._lines.lines(top, bottom)
         if bottom == self.size[0]:
             self._data.check_unchanged()

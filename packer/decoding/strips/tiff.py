@@ -21,7 +21,7 @@ PIECE_LINES = 64
 
 
 class TiffLines:
-    """Decodes the blocks that the lines touch. Those that reach further down are kept for the next lines."""
+    """Decodes the blocks that lines touch, in order. Those that reach further down are kept for the next lines."""
 
     whole_bytes = 0
 
@@ -45,14 +45,18 @@ class TiffLines:
         return sum(block.shape.size for block in blocks if block.top == 0) <= MOST_BLOCKS
 
     def lines(self, top: int, bottom: int) -> FilePixels:
-        """Return the next lines."""
+        """Return some lines behind those that were returned."""
         pixels = np.empty((bottom - top, self._header.stored_width, self._header.channels), self._dtype)
         while self._next < len(self._blocks) and self._blocks[self._next].top < bottom:
             block = self._blocks[self._next]
+            if _bottom(block) <= top:
+                self._next += 1
+                continue
             self._open.append((block, self._decoder.pixels(block)))
             self._next += 1
             if _bottom(block) <= bottom:
                 _copy(*self._open.pop(), pixels, top)
+        self._open = [opened for opened in self._open if _bottom(opened[0]) > top]
         for block, numbers in self._open:
             _copy(block, numbers, pixels, top)
         self._open = [opened for opened in self._open if _bottom(opened[0]) > bottom]

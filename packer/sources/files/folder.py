@@ -64,6 +64,10 @@ class FolderSource(Source):
     gives_lines: ClassVar[bool] = True
 
     @property
+    def gives_strips(self) -> bool:
+        return self.gives_lines and not self.volumes
+
+    @property
     def tools(self) -> tuple[str, ...]:
         """The versions of what reads slides, if there are any."""
         return slide_tools() if self.slides else ()
