@@ -48,6 +48,7 @@ class BuildOptions(TypedDict, total=False):
     decode: str
     max_pixels: int
     slide_level: int
+    place: str
     format: str
     labels: str
     image_dtype: str

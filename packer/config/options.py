@@ -32,6 +32,7 @@ from packer.data_checks.findings import KINDS
 from packer.errors import did_you_mean
 from packer.pixels.choices import (
     ALPHAS,
+    CHECK,
     DECODES,
     EDGES,
     FITS,
@@ -39,6 +40,7 @@ from packer.pixels.choices import (
     INTERPOLATIONS,
     LABEL_FORMS,
     MOST_PIXELS,
+    PLACES,
 )
 from packer.pixels.field_options import ClassesField, PictureField
 from packer.pixels.label_rules import CODECS, DIVISORS, UNKNOWNS
@@ -333,6 +335,13 @@ STORAGE = (
 )
 
 BAD_PAIRS = (
+    Option(
+        "place",
+        "rows.files.place",
+        choice(PLACES),
+        "Fields at different places in the world, by their headers: a bad pair, or packed nevertheless.",
+        CHECK,
+    ),
     Option(
         "on-bad", "judgement.on_bad", choice(("fail", "skip")), "What to do with a pair that cannot be packed.", "fail"
     ),

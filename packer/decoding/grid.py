@@ -1,4 +1,4 @@
-"""`Grid`: where the pixels of a file are in the world, as its header says. An image and its label must agree."""
+"""`Grid`: where the pixels of a file are in the world, as its header says. An image and its label should agree."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from packer.decoding.rules import CHECK
 from packer.errors import BadPair
 from readers.contract.place import GEO, System
 
@@ -68,28 +69,32 @@ def turned(grid: Grid, orientation: int) -> Grid:
     return grid._replace(sides=sides, transforms=tuple(transforms))
 
 
-def check_same_grid(image: str, grid: Grid | None, label: str, other: Grid | None, noun: str) -> None:
-    """Refuse two files whose headers say that their pixels are at other places. A file without a place is at any."""
+def check_place(elsewhere: str, place: str) -> None:
+    """Refuse a row with a field at another place, which these words describe, unless places are ignored."""
+    if elsewhere and place == CHECK:
+        raise BadPair(f"{elsewhere}; bring one to the grid of the other, or pack them nevertheless: --place ignore")
+
+
+def other_place(image: str, grid: Grid | None, label: str, other: Grid | None, noun: str) -> str:
+    """Return in words where two files are, if their headers name other places. A file without a place is at any."""
     if grid is None or other is None:
-        return
+        return ""
     mine, theirs = grid.system.crs, other.system.crs
     if mine and theirs and mine != theirs:
-        raise BadPair(f"{image} is in {mine}, its {noun} {label} in {theirs}; bring one to the grid of the other")
+        return f"{image} is in {mine}, its {noun} {label} in {theirs}"
     ours, others = dict(grid.transforms), dict(other.transforms)
     if not ours or not others or len(grid.sides) != len(other.sides):
-        return
+        return ""
     shared = next((name for name in ours if name in others), None)
     if shared is None:
         first, second = grid.transform, other.transform
     else:
         first, second = ours[shared], others[shared]
     corner = _other_corner(_matrix(first), _matrix(second), grid.sides)
-    if corner is not None:
-        index, at, other_at = corner
-        raise BadPair(
-            f"{image} has its pixel {index} at {at}, its {noun} {label} at {other_at}, by their headers; bring one to "
-            "the grid of the other, or remove the place that is wrong"
-        )
+    if corner is None:
+        return ""
+    index, at, other_at = corner
+    return f"{image} has its pixel {index} at {at}, its {noun} {label} at {other_at}, by their headers"
 
 
 def usable(rows: GridTransform, axes: int) -> bool:

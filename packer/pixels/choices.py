@@ -1,11 +1,12 @@
 """The names of the ways to decode, to resize and to store pictures. Light: numpy is not needed."""
 
 from packer.decoding.band_choice import BandChoice, band_choice, bands_text
-from packer.decoding.rules import ALPHAS, DECODES, EXACT, FAST, MOST_PIXELS
+from packer.decoding.rules import ALPHAS, CHECK, DECODES, EXACT, FAST, MOST_PIXELS, PLACES
 from readers.contract.fields import READABLE
 
 __all__ = [
     "ALPHAS",
+    "CHECK",
     "DECODES",
     "EDGES",
     "ENCODINGS",
@@ -19,6 +20,7 @@ __all__ = [
     "MOST_PIXELS",
     "NATIVE",
     "NUMBERS",
+    "PLACES",
     "TILE",
     "BandChoice",
     "band_choice",

@@ -123,7 +123,7 @@ def _recipe(found_rows: FoundRows, fields: Sequence[PlannedField], geometry: Geo
         field.rule(sides, template) for field, template in zip(fields, found_rows.source.templates, strict=True)
     )
     tools = tools_of(found_rows.source, geometry, rules, writer(store.format).tool())
-    recipe = Recipe(store.format, geometry, rules, store.shard_bytes, tools)
+    recipe = Recipe(store.format, geometry, rules, store.shard_bytes, tools, found_rows.files.place)
     check_manifest_size(recipe, found_rows.refs.splits)
     return recipe
 

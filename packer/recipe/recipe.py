@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from packer.decoding.bands import FEW_BITS, Bands
 from packer.decoding.decode import decoder_identity
-from packer.decoding.rules import ImageRules
+from packer.decoding.rules import CHECK, PLACES, ImageRules
 from packer.pixels.choices import EDGES, FITS, INTERPOLATIONS, NATIVE, TILE
 from packer.pixels.encode import tools_of_encodings
 from packer.pixels.label_rules import LabelRules
@@ -43,6 +43,8 @@ class Recipe:
     rules: tuple[FieldRule, ...]
     shard_bytes: int
     tools: tuple[str, ...]
+    place: str = CHECK
+    """The way to treat rows whose fields are at different places."""
 
     @cached_property
     def fields(self) -> tuple[Field, ...]:
@@ -123,6 +125,7 @@ class Recipe:
             "fields": [rule.to_json() for rule in self.rules],
             "shard_bytes": self.shard_bytes,
             "tools": list(self.tools),
+            **({} if self.place == CHECK else {"place": self.place}),
         }
 
     @classmethod
@@ -133,6 +136,7 @@ class Recipe:
             rules=tuple(map(FieldRule.from_json, entry.entries("fields"))),
             shard_bytes=entry.whole("shard_bytes", least=1),
             tools=entry.texts("tools"),
+            place=entry.choice("place", PLACES) if entry.has("place") else CHECK,
         )
         entry.close()
         return recipe

@@ -87,6 +87,8 @@ class Loaded(NamedTuple):
     """The place of the upright picture, if the source knows it. The bytes of a TIFF say it themselves."""
     at_stored: Callable[[LinesOf], Loaded] | None = None
     """Returns the row for a pack without all pixels of its picture, with notes and counts of what is lost."""
+    elsewhere: str = ""
+    """The words for a field at another place than the first. The bytes of TIFFs say it themselves."""
 
     @classmethod
     def refused(cls, bad: BadPair, data: Sequence[Any], identities: Sequence[str]) -> Loaded:
@@ -183,6 +185,11 @@ class Source(ABC):
         Part of the recipe.
         """
         return ()
+
+    @property
+    def sides(self) -> str:
+        """The options that decide which axis of a file is which side of its row."""
+        return ""
 
     @property
     def gives_volumes(self) -> bool:

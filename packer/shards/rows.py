@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from io import BytesIO
@@ -15,7 +15,7 @@ from zlib_ng.zlib_ng import crc32
 
 from packer.decoding.decode import check_same_size
 from packer.decoding.file_types import read_header
-from packer.decoding.grid import check_same_grid
+from packer.decoding.grid import check_place, other_place
 from packer.decoding.header import Header
 from packer.decoding.raw_file import SEPARATOR, naming
 from packer.decoding.tiff.picture import SIGNATURES as TIFF
@@ -45,6 +45,7 @@ from readers.contract.tiles import Origin, Size
 
 AGAIN = "rows of {} encoded again: {}"
 """The words of a count: the field and the reason, if JPEG files were to be kept."""
+ELSEWHERE = "rows of fields at different places, by their headers"
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ class RowMaker:
         self._fields, self._kinds = fields, kinds_of(recipe, fields)
         self._rules = [next(rule for rule in recipe.rules if rule.name == field.name) for field in fields]
         self._source = source
-        self._geometry = recipe.geometry
+        self._geometry, self._place = recipe.geometry, recipe.place
 
     def fill(self, targets: Sequence[RowTarget]) -> list[Row]:
         """Pack the pieces of one row of the source. The identities belong to the bytes that were decoded."""
@@ -108,7 +109,7 @@ class RowMaker:
                 loaded = loaded.at_stored(lambda size: stored_lines(self._geometry.placement(size)))
             data = [loaded.data[number] for number in present]
             headers = [_headers(first.ref.parts[number], loaded.data[number]) for number in present]
-            self._check_grids(headers)
+            loaded = self._at_one_place(loaded, headers)
             fields = self._decode(first, dict(zip(present, data, strict=True)))
             pieces = zip(targets, inputs, strict=True)
             rows = [self._pack(target, source, fields, data) for target, source in pieces]  # all or none
@@ -145,7 +146,7 @@ class RowMaker:
                     {} if stored.header is None else {name: stored.header}
                     for name, stored in zip(names, built, strict=True)
                 ]
-                self._check_grids(headers)
+                loaded = self._at_one_place(loaded, headers)
             except BadPair as bad:
                 self._check_not_lost(piece, bad)
                 return Row(source, reject=str(bad), state=state)
@@ -171,13 +172,19 @@ class RowMaker:
         hint = "the plan has read it, so its pair is not bad. Is its folder mounted on this machine? Build again"
         raise LostFileError(f"{str(bad).removesuffix('; build again')}; {hint}") from bad
 
-    def _check_grids(self, headers: Sequence[Mapping[str, Header]]) -> None:
-        """Refuse a field at another place than the first, by the headers of their files."""
+    def _at_one_place(self, loaded: Loaded, headers: Sequence[Mapping[str, Header]]) -> Loaded:
+        """Refuse a row with a field at another place than the first, or count it if places are ignored."""
+        elsewhere = loaded.elsewhere or next(filter(None, self._elsewhere(headers)), "")
+        check_place(elsewhere, self._place)
+        return loaded._replace(counts={**(loaded.counts or {}), ELSEWHERE: 1}) if elsewhere else loaded
+
+    def _elsewhere(self, headers: Sequence[Mapping[str, Header]]) -> Iterator[str]:
+        """Yield for each file where it is, in words, if it is at another place than the first."""
         image, first = next(iter(headers[0].items()), ("", None))
         for rule, headers_of_field in zip(self._rules, headers, strict=True):
             for path, header in headers_of_field.items():
                 noun = LABEL if rule.name == LABEL else "file"
-                check_same_grid(image, None if first is None else first.grid, path, header.grid, noun)
+                yield other_place(image, None if first is None else first.grid, path, header.grid, noun)
 
     def _noting_no_data(self, loaded: Loaded, headers: Sequence[Mapping[str, Header]]) -> Loaded:
         """Count the files that name a value for no data, unless the options of their field say what becomes of it."""

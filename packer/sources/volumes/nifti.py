@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
-from packer.decoding.decode import check_alike
+from packer.decoding.decode import compared, elsewhere_in
 from packer.decoding.header import Header, Strip
 from packer.decoding.raw_file import SEPARATOR, naming
 from packer.errors import BadPair
@@ -57,7 +57,7 @@ class NiftiSlices(NiftiSource):
     def load(self, ref: RowRef) -> Loaded:
         data: list[NDArray[Any] | Strip] = []
         try:
-            self._heads(ref)
+            heads = self._heads(ref)
             for field, part in enumerate(ref.parts):
                 with naming(part):
                     data.append(self._slice(field, part))
@@ -65,7 +65,7 @@ class NiftiSlices(NiftiSource):
             return Loaded.refused(bad, (), ("",) * len(ref.parts))
         arrays = [picture.stored.numbers if isinstance(picture, Strip) else picture for picture in data]
         place = slice_place(self._scan(0, ref.parts[0]).volumes[0], _slice_number(ref.parts[0]))
-        return Loaded(tuple(data), tuple(map(identity, arrays)), place=place)
+        return Loaded(tuple(data), tuple(map(identity, arrays)), place=place, elsewhere=elsewhere_in(heads))
 
     def _heads(self, ref: RowRef) -> tuple[Header, ...]:
         """Return the headers of a row. Volumes with different numbers of slices have no good row."""
@@ -75,7 +75,7 @@ class NiftiSlices(NiftiSource):
                 scan = self._scan(field, part)
                 heads.append(self._header(field, scan))
                 counts.append(scan.slices)
-        check_alike(ref.parts[0], heads[0], ref.parts[1], heads[1])
+        heads[1] = compared(ref.parts[0], heads[0], ref.parts[1], heads[1])
         if counts[0] != counts[1]:
             raise BadPair(f"{ref.parts[0]} is one of {counts[0]} slices, its label {ref.parts[1]} of {counts[1]}")
         return tuple(heads)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from blake3 import blake3
 from numpy.typing import NDArray
 
-from packer.decoding.decode import check_alike
+from packer.decoding.decode import compared, elsewhere_in
 from packer.decoding.header import Header, Strip
 from packer.decoding.raw_file import naming
 from packer.errors import BadPair, LostFile
@@ -52,22 +52,22 @@ class NiftiVolumes(NiftiSource):
         data: list[Slices | Lines] = []
         identities = [""] * len(ref.parts)
         try:
-            self._heads(ref)
+            heads = self._heads(ref)
             for field, part in enumerate(ref.parts):
                 with naming(part):
                     volume, identities[field] = read(field, part)
                     data.append(volume)
         except BadPair as bad:
             return Loaded.refused(bad, data, identities)
-        return Loaded(tuple(data), tuple(identities), place=volume_place(self._scan(0, ref.parts[0]).volumes[0]))
+        place = volume_place(self._scan(0, ref.parts[0]).volumes[0])
+        return Loaded(tuple(data), tuple(identities), place=place, elsewhere=elsewhere_in(heads))
 
     def _heads(self, ref: RowRef) -> tuple[Header, ...]:
         heads = []
         for field, path in enumerate(ref.parts):
             with naming(path):
                 heads.append(self._header(field, self._scan(field, path)))
-        check_alike(ref.parts[0], heads[0], ref.parts[1], heads[1])
-        return tuple(heads)
+        return heads[0], compared(ref.parts[0], heads[0], ref.parts[1], heads[1])
 
     def _slices(self, scan: Scan) -> int | None:
         return scan.slices

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.decoding.grid import Grid, check_same_grid
+from packer.decoding.grid import Grid, other_place
 from packer.decoding.header import FilePixels, Header, Strip
 from packer.errors import BadPair
 from packer.sources.volumes.nifti_volume import Volume
@@ -26,20 +26,22 @@ class Scan:
     volumes: tuple[Volume, ...]
     names: tuple[str, ...] = ()
     """The names of the channels; empty if nothing names them all."""
+    elsewhere: str = ""
+    """The words for a channel at another place than the first."""
 
     @classmethod
     def of(cls, paths: Sequence[str], volumes: Sequence[Volume], names: tuple[str, ...] = ()) -> Scan:
-        """Put the files of a case together. Raise BadPair if they do not have one size and one place."""
-        first = volumes[0]
+        """Put the files of a case together. Raise BadPair if they do not have one size."""
+        first, elsewhere = volumes[0], ""
         for path, volume in zip(paths, volumes, strict=True):
             if volume.upright != first.upright:
                 sizes = f"{size_text(first.upright)}, and {path} has {size_text(volume.upright)}"
                 raise BadPair(f"{paths[0]} has the sides {sizes}; the channels of a case have one size")
-            check_same_grid(paths[0], first.grid, path, volume.grid, "channel")
+            elsewhere = elsewhere or other_place(paths[0], first.grid, path, volume.grid, "channel")
         channels = sum(volume.channels for volume in volumes)
         if channels > MOST_BANDS:
             raise BadPair(f"has {channels} channels; at most {MOST_BANDS} are packed as bands")
-        return cls(tuple(volumes), names if len(names) == channels else ())
+        return cls(tuple(volumes), names if len(names) == channels else (), elsewhere)
 
     @property
     def channels(self) -> int:
@@ -79,6 +81,7 @@ class Scan:
             slices=slices,
             grid=self.grid,
             band_names=self.names if channels > 1 else (),
+            elsewhere=self.elsewhere,
         )
 
     def picture(self, planes: Sequence[NDArray[Any]]) -> NDArray[Any] | Strip:
