@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("in_process")
 UTM, DEGREES = (1, 1, 0, 2, 1024, 0, 1, 1, 3072, 0, 1, 32633), (1, 1, 0, 2, 1024, 0, 1, 2, 2048, 0, 1, 4326)
 SIDES = (6, 5, 4)
 SFORM = (-1, 0, 0, 90, 0, -1, 0, 126, 0, 0, 2, -72)
-FLIPPED = (1, 0, 0, 85, 0, -1, 0, 126, 0, 0, 2, -72)
+FLIPPED = (1, 0, 0, 86, 0, -1, 0, 126, 0, 0, 2, -72)
 
 
 def geo_tiff(value: int, order: str = "<", **tags: Any) -> bytes:
@@ -210,7 +210,7 @@ def test_a_volume_at_another_place_than_its_label_is_bad(tmp_path: Path, volumes
             (tmp_path / "raw" / folder / f"{name}.nii").write_bytes(data)
     options = (*(("--volumes",) if volumes else ()), "--image-range", "0,9", "--classes", 2)
     errors = errors_of(1, "build", "--from", tmp_path / "raw", *options, tmp_path / "out")
-    where = "(85, 126, -72)" if how == "flipped" else "(91, 126, -72)"
+    where = "(86, 126, -72)" if how == "flipped" else "(91, 126, -72)"
     part = "" if volumes else "[0]"
     assert f"imagesTr/b.nii{part}: has its pixel (0, 0, 0) at (90, 126, -72)" in errors
     assert f"labelsTr/b.nii{part} at {where}" in errors

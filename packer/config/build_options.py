@@ -22,6 +22,7 @@ class BuildOptions(TypedDict, total=False):
     key: str
     volumes: bool
     axis: int
+    orient: str
     lists: str
     pairs: str | PathLike[str]
     split: str | dict[str, float]

@@ -18,6 +18,8 @@ from packer.config.values import (
     FINDING_KINDS,
     FLAG,
     LIMIT,
+    NONE,
+    ORIENT,
     PATH,
     RANGE,
     SHARES,
@@ -133,6 +135,13 @@ PAIRS = (
     Option("key", "rows.key", text("NAME"), "With --from: the name of the keys. Default: the numbers of the rows."),
     Option(
         "axis", "rows.axis", number(0, 1, 2), "With NIfTI: the axis across which slices are cut. Default: 2, the third."
+    ),
+    Option(
+        "orient",
+        "rows.orient",
+        ORIENT,
+        "With NIfTI: turn volumes to the axes nearest to these. RAS: columns go right, rows front, slices up.",
+        NONE,
     ),
     Option("volumes", "rows.volumes", FLAG, "Make one row of each NIfTI volume, or of each TIFF with many pages."),
     Option(

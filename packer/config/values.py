@@ -17,6 +17,7 @@ from readers.contract.classes import ClassTable
 from readers.stores.open_store import url_of
 
 UNITS = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "KB": 10**3, "MB": 10**6, "GB": 10**9}
+NONE = "none"
 YES, NO = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
@@ -218,6 +219,16 @@ SHARES = Kind("PERCENTS", parse_shares, format_shares)
 CLASSES = Kind("FILE|N|A-B|A,B", parse_classes, is_path=True)
 
 
+def parse_orient(value: object) -> str:
+    """`RAS` is the direction of each axis of a volume: to the right, the front and the head."""
+    word = str(value).strip()
+    if word.lower() == NONE:
+        return NONE
+    if len(word) != 3 or any(not set(word.upper()) & set(pair) for pair in ("LR", "AP", "IS")):
+        raise ValueError(f"{word!r}: expected a letter of L and R, of A and P, and of I and S, such as RAS, or none")
+    return word.upper()
+
+
 def path_text(path: str | os.PathLike[str]) -> str:
     """Return a path as text. A URL gets back the slash that its `Path` has lost."""
     return url_of(path) or os.fspath(path)
@@ -228,4 +239,5 @@ FILE = Kind("FILE", Path, os.fspath, is_path=True)
 FINDING_KINDS = Kind("KIND,KIND", parse_kinds, format_kinds)
 ENCODING = Kind("FIELD=ENCODING", parse_encoding, format_encoding)
 ACCEPTED = Kind("KIND:NAME", parse_accept)
+ORIENT = Kind("RAS|LPS|…|none", parse_orient)
 FLAG = Kind("", parse_flag)

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from packer.config.config import Settings
 from packer.config.options import values_of
+from packer.config.values import NONE
 from packer.decoding.rules import FileRules
 from packer.errors import InputError, UsageError
 from packer.pairs.pairing_rules import PairingRules
 from packer.plan.field_choice import FieldChoice
 from packer.publish.target import holds_pack
-from packer.recipe.source import NO_AXIS, Source
+from packer.recipe.source import NO_AXIS, NO_ORIENT, Source
 from packer.sources.container import Container, Names
 from packer.sources.containers import container_of
 from readers.stores.open_store import url_of
@@ -63,12 +64,15 @@ class RowSearch:
         if container is not None:
             names = Names(files.pop("image") or None, files.pop("label") or None, values.pop("key"))
             source, values["key"] = container.at(path, names), None
-        axis = values.pop("axis")
+        axis, orient = values.pop("axis"), values.pop("orient")
         if source is not None:
+            source = source if orient == NONE else source.oriented(orient)
             source = source if axis is None else source.along(axis)
             source = source.as_volumes() if values["volumes"] else source
         elif axis is not None:
             raise UsageError(NO_AXIS.format(axis))
+        elif orient != NONE:
+            raise UsageError(NO_ORIENT.format(orient))
         pairing = _pairing(values, {name: template or None for name, template in files.items()}, fields, source)
         raw = settings.get("from", settings.get("raw")) if source is None else None
         url = url_of(raw)

@@ -28,6 +28,7 @@ FieldData: TypeAlias = "bytes | NDArray[Any]"
 UNKNOWN = -1
 """The first number of a state that proves nothing: the row may have changed."""
 NO_AXIS = "--axis {}: is for NIfTI volumes; the slices of a TIFF are its pages"
+NO_ORIENT = "--orient {}: is for NIfTI volumes, whose headers say where their axes point"
 
 
 class PackedPixels(NamedTuple):
@@ -274,6 +275,10 @@ class Source(ABC):
     def along(self, axis: int) -> Source:
         """Return the slices of the same volumes along an axis."""
         raise UsageError(NO_AXIS.format(axis))
+
+    def oriented(self, code: str) -> Source:
+        """Return the same volumes with their axes turned to directions such as `RAS`."""
+        raise UsageError(NO_ORIENT.format(code))
 
     def as_volumes(self) -> Source:
         """Return the volumes that have these slices; the source itself if its rows are volumes."""

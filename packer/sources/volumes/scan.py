@@ -28,9 +28,13 @@ class Scan:
     """The names of the channels; empty if nothing names them all."""
     elsewhere: str = ""
     """The words for a channel at another place than the first."""
+    notes: tuple[str, ...] = ()
+    """The files that are turned to the axes of another, in words."""
 
     @classmethod
-    def of(cls, paths: Sequence[str], volumes: Sequence[Volume], names: tuple[str, ...] = ()) -> Scan:
+    def of(
+        cls, paths: Sequence[str], volumes: Sequence[Volume], names: tuple[str, ...] = (), notes: tuple[str, ...] = ()
+    ) -> Scan:
         """Put the files of a case together. Raise BadPair if they do not have one size."""
         first, elsewhere = volumes[0], ""
         for path, volume in zip(paths, volumes, strict=True):
@@ -41,7 +45,7 @@ class Scan:
         channels = sum(volume.channels for volume in volumes)
         if channels > MOST_BANDS:
             raise BadPair(f"has {channels} channels; at most {MOST_BANDS} are packed as bands")
-        return cls(tuple(volumes), names if len(names) == channels else (), elsewhere)
+        return cls(tuple(volumes), names if len(names) == channels else (), elsewhere, notes)
 
     @property
     def channels(self) -> int:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from packer.sources.volumes.nifti_volume import Volume
 from readers.contract.place import Place
 
 
 def volume_place(volume: Volume) -> Place | None:
     """Return the place of a volume: (column, row, slice) to x, y and z in mm. None if the header does not say it."""
-    if volume.grid is None or not volume.grid.transform:
-        return None
-    columns = [*(axis for axis in range(3) if axis != volume.axis), volume.axis, 3]
-    moved = np.reshape(volume.grid.transform, (3, 4))[:, columns]
-    return Place(volume.grid.system, tuple(moved.ravel().tolist()))
+    grid = volume.grid
+    return None if grid is None or not grid.transform else Place(grid.system, grid.transform)
 
 
 def slice_place(volume: Volume, number: int) -> Place | None:
