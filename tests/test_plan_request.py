@@ -28,7 +28,7 @@ PARTS = {
 INNER = {
     **dict.fromkeys(("rows.lists", "rows.pairs", "rows.split", "rows.split_by", "rows.split_exact"), "rows.pairing"),
     "rows.missing": "rows.pairing",
-    **dict.fromkeys(("rows.axis", "rows.orient"), "rows.source"),
+    **dict.fromkeys(("rows.axis", "rows.orient", "rows.spacing"), "rows.source"),
     "fields.named": "fields.further",
     **dict.fromkeys(("judgement.on_bad", "judgement.max_bad"), "judgement.limits"),
     **dict.fromkeys(("rows.files.max_pixels", "rows.files.slide_level", "rows.files.place"), "rows.files"),

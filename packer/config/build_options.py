@@ -23,6 +23,7 @@ class BuildOptions(TypedDict, total=False):
     volumes: bool
     axis: int
     orient: str
+    spacing: str | tuple[float, float, float]
     lists: str
     pairs: str | PathLike[str]
     split: str | dict[str, float]

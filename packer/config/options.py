@@ -24,6 +24,7 @@ from packer.config.values import (
     RANGE,
     SHARES,
     SIZE,
+    SPACING,
     Kind,
     choice,
     number,
@@ -140,8 +141,14 @@ PAIRS = (
         "orient",
         "rows.orient",
         ORIENT,
-        "With NIfTI: turn volumes to the axes nearest to these. RAS: columns go right, rows front, slices up.",
+        "With NIfTI: turn volumes to the nearest axes. RAS: columns to the right, rows to the front, slices up.",
         NONE,
+    ),
+    Option(
+        "spacing",
+        "rows.spacing",
+        SPACING,
+        "With NIfTI: scale volumes to these mm from slice to slice, row to row, column to column.",
     ),
     Option("volumes", "rows.volumes", FLAG, "Make one row of each NIfTI volume, or of each TIFF with many pages."),
     Option(

@@ -229,6 +229,18 @@ def parse_orient(value: object) -> str:
     return word.upper()
 
 
+def parse_spacing(value: object) -> tuple[float, ...]:
+    """`3,1,1` are millimetres from slice to slice, from row to row and from column to column."""
+    text = format_range(value)
+    words = [word.strip() for word in text.split(",")]
+    if len(words) != 3 or not all(re.fullmatch(r"\d{1,6}(\.\d{1,9})?|\.\d{1,9}", word) for word in words):
+        raise ValueError(f"{text!r}: expected three distances in mm, of slices, rows and columns, such as 3,1,1")
+    steps = tuple(map(float, words))
+    if not all(steps):
+        raise ValueError(f"{text!r}: expected distances above 0")
+    return steps
+
+
 def path_text(path: str | os.PathLike[str]) -> str:
     """Return a path as text. A URL gets back the slash that its `Path` has lost."""
     return url_of(path) or os.fspath(path)
@@ -239,5 +251,6 @@ FILE = Kind("FILE", Path, os.fspath, is_path=True)
 FINDING_KINDS = Kind("KIND,KIND", parse_kinds, format_kinds)
 ENCODING = Kind("FIELD=ENCODING", parse_encoding, format_encoding)
 ACCEPTED = Kind("KIND:NAME", parse_accept)
+SPACING = Kind("SLICE,ROW,COLUMN", parse_spacing, format_range)
 ORIENT = Kind("RAS|LPS|…|none", parse_orient)
 FLAG = Kind("", parse_flag)

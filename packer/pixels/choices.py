@@ -6,6 +6,7 @@ from readers.contract.fields import READABLE
 
 __all__ = [
     "ALPHAS",
+    "AREA",
     "CHECK",
     "DECODES",
     "EDGES",
@@ -17,6 +18,7 @@ __all__ = [
     "IMAGE_DTYPES",
     "INTERPOLATIONS",
     "LABEL_FORMS",
+    "LINEAR",
     "MOST_PIXELS",
     "NATIVE",
     "NUMBERS",
@@ -31,7 +33,7 @@ NATIVE, TILE = "native", "tile"
 FITS = ("stretch", "letterbox", "crop-or-pad", "shorter-side", TILE, NATIVE)
 ENCODINGS = READABLE
 EDGES = ("pad", "shift")
-INTERPOLATIONS = ("area", "linear", "cubic", "nearest")
+INTERPOLATIONS = AREA, LINEAR, *_ = ("area", "linear", "cubic", "nearest")
 IMAGE_DTYPES = {"uint8": "|u1", "float16": "<f2", "float32": "<f4"}
 NUMBERS = {**IMAGE_DTYPES, "uint16": "<u2", "uint32": "<u4", "int16": "<i2"}
 """The types of stored numbers by their names in NumPy."""

@@ -28,6 +28,7 @@ FieldData: TypeAlias = "bytes | NDArray[Any]"
 UNKNOWN = -1
 """The first number of a state that proves nothing: the row may have changed."""
 NO_AXIS = "--axis {}: is for NIfTI volumes; the slices of a TIFF are its pages"
+NO_SPACING = "--spacing: is for NIfTI volumes, whose headers have the distances of voxels in mm"
 NO_ORIENT = "--orient {}: is for NIfTI volumes, whose headers say where their axes point"
 
 
@@ -279,6 +280,10 @@ class Source(ABC):
     def oriented(self, code: str) -> Source:
         """Return the same volumes with their axes turned to directions such as `RAS`."""
         raise UsageError(NO_ORIENT.format(code))
+
+    def spaced(self, spacing: tuple[float, ...], interpolation: str) -> Source:
+        """Return the same volumes with these distances from slice to slice, row to row and column to column."""
+        raise UsageError(NO_SPACING)
 
     def as_volumes(self) -> Source:
         """Return the volumes that have these slices; the source itself if its rows are volumes."""

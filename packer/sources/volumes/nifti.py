@@ -30,10 +30,10 @@ class NiftiSlices(NiftiSource):
     """The slices of pairs of volumes along an axis."""
 
     kind: ClassVar[str] = "nifti"
-    rule: ClassVar[str] = "nifti slices 1"
+    tool: ClassVar[str] = "nifti slices 1"
 
     def as_volumes(self) -> Source:
-        return NiftiVolumes(self.root, self.templates, self.volumes, self.axes, self.channels)
+        return NiftiVolumes(self.root, self.templates, self.volumes, self.rules, self.channels)
 
     def group_of(self, key: str) -> str:
         return key.rpartition("/")[0]
@@ -48,7 +48,7 @@ class NiftiSlices(NiftiSource):
                     counts.append(scan.slices)
                     image = image or scan
             for number in range(max(counts)):
-                form = _FORMS[self.axes.axis].format(number)
+                form = _FORMS[self.rules.axis].format(number)
                 parts = (part.replace(SEPARATOR, form + SEPARATOR) + form for part in paths)
                 yield RowRef(split, f"{key}/{number:04}", tuple(parts))
 
@@ -63,7 +63,7 @@ class NiftiSlices(NiftiSource):
         except BadPair as bad:
             return Loaded.refused(bad, (), ("",) * len(ref.parts))
         arrays = [picture.stored.numbers if isinstance(picture, Strip) else picture for picture in data]
-        place = slice_place(scans[0].volumes[0], _slice_number(ref.parts[0]))
+        place = slice_place(scans[0], _slice_number(ref.parts[0]))
         identities = tuple(map(identity, arrays))
         return Loaded(tuple(data), identities, notes=notes_of(scans), place=place, elsewhere=elsewhere_in(heads))
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.decoding.arrays import class_numbers, header_by
+from packer.decoding.decode import check_same_size
 from packer.decoding.header import Header
 from packer.decoding.raw_file import SEPARATOR, naming
 from packer.decoding.rules import MOST_PIXELS, check_size
@@ -29,7 +30,8 @@ from packer.sources.volumes.nifti_pairs import Volumes, find_volumes, is_volume
 from packer.sources.volumes.nifti_volume import Volume
 from packer.sources.volumes.scan import KIND, Scan
 from packer.sources.volumes.unpacked_volumes import UnpackedVolumes
-from packer.sources.volumes.volume_axes import VolumeAxes
+from packer.sources.volumes.volume_rules import VolumeRules
+from packer.sources.volumes.volume_scaling import NEAREST, VolumeScaling
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -46,7 +48,7 @@ class NiftiSource(Source):
     """Pairs of volumes: `--image imagesTr/{key}_{channel} --label labelsTr/{key}` name the files of pairs."""
 
     gives_arrays: ClassVar[bool] = True
-    rule: ClassVar[str]
+    tool: ClassVar[str]
     """The version of the rules that make rows of files."""
     templates: tuple[str, ...] = ("", "")
 
@@ -55,10 +57,10 @@ class NiftiSource(Source):
         root: Path,
         templates: tuple[str, ...],
         volumes: Volumes,
-        axes: VolumeAxes = VolumeAxes(),  # noqa: B008 - it never changes
+        rules: VolumeRules = VolumeRules(),  # noqa: B008 - it never changes
         channels: tuple[str, ...] = (),
     ) -> None:
-        self.root, self.templates, self.axes = root, templates, axes
+        self.root, self.templates, self.rules = root, templates, rules
         self.volumes, self.channels = volumes, channels
         self._known: dict[str, tuple[FileState, Volume]] = {}
         self._unpacked = UnpackedVolumes()
@@ -87,27 +89,30 @@ class NiftiSource(Source):
     @classmethod
     def from_json(cls, facts: dict[str, Any]) -> Source:
         templates, channels = tuple(facts["templates"]), tuple(facts.get("channels", ()))
-        return cls(Path(facts["root"]), templates, {}, VolumeAxes(*facts["axes"]), channels)
+        return cls(Path(facts["root"]), templates, {}, VolumeRules(*facts["rules"]), channels)
 
     def along(self, axis: int) -> Self:
-        return self._with(self.axes._replace(axis=axis))
+        return self._with(self.rules._replace(axis=axis))
 
     def oriented(self, code: str) -> Self:
-        return self._with(self.axes._replace(orient=code))
+        return self._with(self.rules._replace(orient=code))
 
-    def _with(self, axes: VolumeAxes) -> Self:
-        return type(self)(self.root, self.templates, self.volumes, axes, self.channels)
+    def spaced(self, spacing: tuple[float, ...], interpolation: str) -> Self:
+        return self._with(self.rules._replace(spacing=spacing, interpolation=interpolation))
+
+    def _with(self, rules: VolumeRules) -> Self:
+        return type(self)(self.root, self.templates, self.volumes, rules, self.channels)
 
     @property
     def sides(self) -> str:
-        return ", ".join(self.axes.tools)
+        return ", ".join(self.rules.tools)
 
     @property
     def tools(self) -> tuple[str, ...]:
-        return (self.rule, TURNS, *self.axes.tools)
+        return (self.tool, TURNS, *self.rules.tools)
 
     def to_text(self) -> str:
-        facts = {"root": str(self.root), "templates": self.templates, "axes": self.axes}
+        facts = {"root": str(self.root), "templates": self.templates, "rules": self.rules}
         return json.dumps({"kind": self.kind, **facts, **({"channels": self.channels} if self.channels else {})})
 
     def heads(self, refs: Sequence[RowRef]) -> Iterator[Heads]:
@@ -169,18 +174,24 @@ class NiftiSource(Source):
         """Return the headers of the files of a field, with the axes of the image."""
         paths = paths_of(part)
         volumes = list(map(self._volume, paths))
-        first = self._upright(volumes[0]) if image is None else image.volumes[0]
+        first = volumes[0].turned(self.rules.turn_of(volumes[0])) if image is None else image.volumes[0]
         alike = [volume.like(first) for volume in volumes]
         notes = (
             f"{path} is turned to the axes of {first.path.name}"
             for path, volume in zip(paths, alike, strict=True)
             if volume.turn != first.turn
         )
-        return Scan.of(paths, alike, () if field else self.channels, tuple(notes))
+        scan = Scan.of(paths, alike, () if field else self.channels)
+        return replace(scan, notes=tuple(notes), scaling=self._scaling(paths[0], alike[0], image))
 
-    def _upright(self, volume: Volume) -> Volume:
-        """Return an image with the axes that the options name."""
-        return volume.turned(self.axes.turn_of(volume))
+    def _scaling(self, path: str, volume: Volume, image: Scan | None) -> VolumeScaling | None:
+        """Return the way of a field to the stored size: of a label the way of its image, as nearest."""
+        if image is None:
+            return self.rules.scaling_of(volume)
+        if image.scaling is None:
+            return None
+        check_same_size(image.volumes[0].path.name, image.scaling.source, path, volume.upright)
+        return image.scaling._replace(interpolation=NEAREST)
 
     def _volume(self, path: str) -> Volume:
         """Return the header of a file, which is read again when the file changed."""

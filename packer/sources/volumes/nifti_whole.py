@@ -25,7 +25,7 @@ class NiftiVolumes(NiftiSource):
     """Pairs of whole volumes, whose slices follow each other along an axis."""
 
     kind: ClassVar[str] = "nifti volumes"
-    rule: ClassVar[str] = "nifti volumes 1"
+    tool: ClassVar[str] = "nifti volumes 1"
     gives_lines: ClassVar[bool] = True
     gives_volumes: ClassVar[bool] = True
 
@@ -56,7 +56,7 @@ class NiftiVolumes(NiftiSource):
                     data.append(volume)
         except BadPair as bad:
             return Loaded.refused(bad, data, identities)
-        place, notes = volume_place(scans[0].volumes[0]), notes_of(scans)
+        place, notes = volume_place(scans[0]), notes_of(scans)
         return Loaded(tuple(data), tuple(identities), notes=notes, place=place, elsewhere=elsewhere_in(heads))
 
     def _heads(self, ref: RowRef, scans: Sequence[Scan]) -> tuple[Header, ...]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from packer.decoding.grid import Grid, other_place
 from packer.decoding.header import FilePixels, Header, Strip
 from packer.errors import BadPair
 from packer.sources.volumes.nifti_volume import Volume
+from packer.sources.volumes.volume_scaling import VolumeScaling
 from readers.contract.kinds import MOST_BANDS
 from readers.contract.tiles import size_text
 
@@ -30,11 +32,11 @@ class Scan:
     """The words for a channel at another place than the first."""
     notes: tuple[str, ...] = ()
     """The files that are turned to the axes of another, in words."""
+    scaling: VolumeScaling | None = None
+    """The way to the stored size, if it is not the size of the files."""
 
     @classmethod
-    def of(
-        cls, paths: Sequence[str], volumes: Sequence[Volume], names: tuple[str, ...] = (), notes: tuple[str, ...] = ()
-    ) -> Scan:
+    def of(cls, paths: Sequence[str], volumes: Sequence[Volume], names: tuple[str, ...] = ()) -> Scan:
         """Put the files of a case together. Raise BadPair if they do not have one size."""
         first, elsewhere = volumes[0], ""
         for path, volume in zip(paths, volumes, strict=True):
@@ -45,7 +47,7 @@ class Scan:
         channels = sum(volume.channels for volume in volumes)
         if channels > MOST_BANDS:
             raise BadPair(f"has {channels} channels; at most {MOST_BANDS} are packed as bands")
-        return cls(tuple(volumes), names if len(names) == channels else (), elsewhere, notes)
+        return cls(tuple(volumes), names if len(names) == channels else (), elsewhere)
 
     @property
     def channels(self) -> int:
@@ -53,12 +55,12 @@ class Scan:
 
     @property
     def slices(self) -> int:
-        return self.volumes[0].slices
+        return self.upright[0]
 
     @property
     def upright(self) -> tuple[int, int, int]:
-        """The number of slices, and their height and width."""
-        return self.volumes[0].upright
+        """The number of stored slices, and their height and width."""
+        return self.volumes[0].upright if self.scaling is None else self.scaling.size
 
     @property
     def grid(self) -> Grid | None:
@@ -97,10 +99,17 @@ class Scan:
 
     def slice(self, number: int, wholes: Sequence[bytearray | None]) -> NDArray[Any] | Strip:
         """Return a slice. `wholes` has all bytes of each file that is not read in parts."""
-        return self.picture(
-            [
-                volume.values(volume.numbers(number, whole, channel))
-                for volume, whole in zip(self.volumes, wholes, strict=True)
-                for channel in range(volume.channels)
-            ]
-        )
+        sources = [
+            partial(_plane, volume, whole, channel)
+            for volume, whole in zip(self.volumes, wholes, strict=True)
+            for channel in range(volume.channels)
+        ]
+        return self.picture([self.scaled(source, number) for source in sources])
+
+    def scaled(self, source: Callable[[int], NDArray[Any]], number: int) -> NDArray[Any]:
+        """Return the values of a stored slice of a channel, whose slices in the file `source` returns."""
+        return source(number) if self.scaling is None else self.scaling.slice(source, number)
+
+
+def _plane(volume: Volume, whole: bytearray | None, channel: int, number: int) -> NDArray[Any]:
+    return volume.values(volume.numbers(number, whole, channel))
