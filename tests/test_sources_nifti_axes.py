@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import struct
 from contextlib import suppress
 from itertools import permutations, product
@@ -25,6 +26,7 @@ from packer.decoding.grid import Grid, other_place, turned
 from packer.decoding.turn import UNTURNED, Turn
 from packer.errors import BadPair
 from packer.sources.volumes.nifti_volume import Volume
+from packer.sources.volumes.volume_rules import MOST_VOXELS, VolumeRules
 from readers import open_dataset, write_prediction
 from readers.contract.place import NIFTI, System
 
@@ -210,6 +212,9 @@ def test_hostile_headers_are_bad_pairs(
         assert axes == UNTURNED or (other is not None and not other_place("a", one, "b", turned(other, axes), "label"))
     with suppress(BadPair):
         assert sorted(axes_toward(grid, "LPS").order) == [0, 1, 2]
+    with suppress(BadPair):
+        scaling = VolumeRules(spacing=(1, 2, 3)).scaling_of(Volume.open(path))
+        assert scaling is None or 0 < math.prod(scaling.size) <= MOST_VOXELS
 
 
 def test_a_volume_that_does_not_say_where_its_axes_point_is_bad(tmp_path: Path) -> None:

@@ -199,7 +199,7 @@ def test_a_spacing_is_for_volumes_and_has_limits(tmp_path: Path) -> None:
 def test_another_spacing_packs_everything_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("packer.sources.volumes.nifti_source.is_young", lambda state: False)
     make(tmp_path / "raw")
-    for number, spacing in enumerate(("2,2,2", "1,2,2", "1,2,2.5", "2,2,2")):
+    for number, spacing in enumerate(("2,2,2", "1,2,2", "1,2,2.5", "1,2,2.50000001", "2,2,2")):
         options = ("--from", tmp_path / "raw", "--volumes", "--classes", 3, "--spacing", spacing)
         for out in (tmp_path / "out", tmp_path / f"fresh{number}"):
             assert run("build", *options, out).exit_code == 0

@@ -190,7 +190,7 @@ class Source(ABC):
 
     @property
     def sides(self) -> str:
-        """The options that decide which axis of a file is which side of its row."""
+        """The options that decide the sides of rows besides the sides of their files."""
         return ""
 
     @property

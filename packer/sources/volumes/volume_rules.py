@@ -68,4 +68,4 @@ def _rounded(slices: float, height: float, width: float) -> tuple[int, int, int]
 
 
 def _text(spacing: tuple[float, ...]) -> str:
-    return ",".join(f"{step:g}" for step in spacing)
+    return ",".join(repr(step).removesuffix(".0") for step in spacing)
