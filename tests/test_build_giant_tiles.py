@@ -106,7 +106,7 @@ def test_damage_and_other_sizes_are_named(tmp_path: Path, monkeypatch: pytest.Mo
         build(tmp_path / "raw", tmp_path / "out")
 
 
-def test_a_file_that_changes_meanwhile_is_not_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_changes_while_it_is_read_is_not_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(giant, "GIANT", 0)
     write_pairs(tmp_path / "raw", SAVED["tif"], "tif", count=2)
     lines = TiffLines.lines

@@ -20,6 +20,7 @@ from test_build_giant import counted, lower
 from test_readers_volumes import FIELDS, SIDES, build, call, image, label, make_nifti, make_tiff, write, write_pages
 
 from packer import verify_pack
+from packer.decoding.turn import Turn
 from packer.errors import BadPair
 from packer.report.field_draw import draw_field
 from packer.report.heat import heat_maps
@@ -178,7 +179,7 @@ def test_a_compressed_volume_is_unpacked_in_small_pieces(
 def test_a_volume_that_changes_while_it_is_read_is_refused(axis: int, tmp_path: Path) -> None:
     raw = make_nifti(tmp_path / "raw")
     path = raw / "imagesTr/c0.nii"
-    lines = NiftiLines(Scan((Volume.open(path, axis),)), "imagesTr/c0.nii")
+    lines = NiftiLines(Scan((Volume.open(path).turned(Turn.along(axis)),)), "imagesTr/c0.nii")
     depth = lines.size[0]
     slab = lines.lines(0, depth)
     for number in range(depth - 1):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import struct
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from packer.decoding.decode import header_of
-from packer.decoding.grid import Grid, check_same_grid
+from packer.decoding.grid import Grid, other_place
 from packer.errors import BadPair
 from packer.shards.rows import RowMaker
 from packer.sources.volumes.nifti_volume import Volume
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("in_process")
 UTM, DEGREES = (1, 1, 0, 2, 1024, 0, 1, 1, 3072, 0, 1, 32633), (1, 1, 0, 2, 1024, 0, 1, 2, 2048, 0, 1, 4326)
 SIDES = (6, 5, 4)
 SFORM = (-1, 0, 0, 90, 0, -1, 0, 126, 0, 0, 2, -72)
-FLIPPED = (1, 0, 0, 85, 0, -1, 0, 126, 0, 0, 2, -72)
+FLIPPED = (1, 0, 0, 86, 0, -1, 0, 126, 0, 0, 2, -72)
 
 
 def geo_tiff(value: int, order: str = "<", **tags: Any) -> bytes:
@@ -102,14 +103,14 @@ OTHER = {
 @pytest.mark.parametrize("case", SAME)
 def test_pictures_at_the_same_place_or_without_one_are_a_pair(case: str) -> None:
     image, label = (header_of(data) for data in SAME[case])
-    check_same_grid("i.tif", image.grid, "l.tif", label.grid, "label")
+    assert not other_place("i.tif", image.grid, "l.tif", label.grid, "label")
 
 
 @pytest.mark.parametrize("case", OTHER)
 def test_pictures_at_other_places_are_none(case: str) -> None:
     image, label, words = OTHER[case]
-    with pytest.raises(BadPair, match=f"i.tif {words}"):
-        check_same_grid("i.tif", header_of(image).grid, "l.tif", header_of(label).grid, "label")
+    found = other_place("i.tif", header_of(image).grid, "l.tif", header_of(label).grid, "label")
+    assert re.match(f"i.tif {words}", found)
 
 
 @given(st.integers(0, 300), st.binary(min_size=1, max_size=9))
@@ -120,8 +121,8 @@ def test_a_damaged_geotiff_has_a_place_or_none(start: int, damage: bytes) -> Non
         grid = header_of(broken).grid
     except BadPair:
         return
-    with suppress(BadPair):
-        check_same_grid("a", grid, "b", header_of(data).grid, "label")
+    words = other_place("a", grid, "b", header_of(data).grid, "label")
+    assert not words or words.startswith(("a has", "a is in"))
 
 
 def test_pairs_of_files_at_other_places_are_bad(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,10 +149,38 @@ def test_pairs_of_files_at_other_places_are_bad(tmp_path: Path, monkeypatch: pyt
         assert rejects.keys() == {"b", "c"}
         assert "labels/b.tif at (500040, 4000000), by their headers" in rejects["b"]
         assert "in EPSG:4326" in rejects["c"]
+        assert "pack them nevertheless: --place ignore" in rejects["c"]
+        out = tmp_path / f"ignored{len(more)}"
+        with monkeypatch.context() as patched:
+            patched.setattr(giant, "GIANT", 0)
+            ignored = good("build", "--json", "--classes", 2, "--place", "ignore", *more, raw, out)
+        assert json.loads(ignored.stdout)["note_totals"] == {"rows of fields at different places, by their headers": 2}
+        rows = open_dataset(out)
+        assert len(rows) == 3
+        if "--volumes" not in more:
+            place = rows.place(1)
+            assert place is not None
+            assert place.at(0, 0) == (5e5, 4e6), "the place of the image counts"
     (raw / "labels/b.tif").write_bytes(at(5e5 + 0.5))
     (raw / "labels/c.tif").write_bytes(geo_tiff(0))
     assert run("build", "--classes", 2, raw, tmp_path / "out").exit_code == 0
     assert len(open_dataset(tmp_path / "out")) == 3
+
+
+def test_a_pack_knows_whether_places_were_ignored(tmp_path: Path) -> None:
+    """A build that checks again finds what a build before it ignored, although no file changed; and the reverse."""
+    raw, out = tmp_path / "raw", tmp_path / "out"
+    for name, label in (("a", at()), ("b", at(5e5 + 40))):
+        for folder, data in (("images", at()), ("labels", label)):
+            (raw / folder).mkdir(parents=True, exist_ok=True)
+            (raw / folder / f"{name}.tif").write_bytes(data)
+            os.utime(raw / folder / f"{name}.tif", (0, 0))
+    options = ("--json", "--classes", 2, "--on-bad", "skip")
+    for place, bad in (("check", 1), ("ignore", 0), ("check", 1), ("ignore", 0)):
+        assert len(json_of("build", *options, "--place", place, raw, out)["rejects"]) == bad
+        assert len(open_dataset(out)) == 2 - bad
+        again = json_of("build", *options, "--place", place, raw, out)
+        assert again["reused_rows"] == 2 - bad
 
 
 def test_a_field_at_another_place_is_bad(tmp_path: Path) -> None:
@@ -181,7 +210,7 @@ def test_a_volume_at_another_place_than_its_label_is_bad(tmp_path: Path, volumes
             (tmp_path / "raw" / folder / f"{name}.nii").write_bytes(data)
     options = (*(("--volumes",) if volumes else ()), "--image-range", "0,9", "--classes", 2)
     errors = errors_of(1, "build", "--from", tmp_path / "raw", *options, tmp_path / "out")
-    where = "(85, 126, -72)" if how == "flipped" else "(91, 126, -72)"
+    where = "(86, 126, -72)" if how == "flipped" else "(91, 126, -72)"
     part = "" if volumes else "[0]"
     assert f"imagesTr/b.nii{part}: has its pixel (0, 0, 0) at (90, 126, -72)" in errors
     assert f"labelsTr/b.nii{part} at {where}" in errors
@@ -205,8 +234,8 @@ def test_two_volumes_compare_what_both_have(tmp_path: Path) -> None:
     for name, data in (("both", with_place(numbers, atlas, scanner)), ("one", with_place(numbers, (), scanner))):
         (tmp_path / f"{name}.nii").write_bytes(data)
     both, one = (Volume.open(tmp_path / f"{name}.nii").grid for name in ("both", "one"))
-    check_same_grid("both", both, "one", one, "label")
-    check_same_grid("one", one, "both", both, "label")
+    assert not other_place("both", both, "one", one, "label")
+    assert not other_place("one", one, "both", both, "label")
 
 
 @pytest.mark.parametrize("is_giant", [False, True])

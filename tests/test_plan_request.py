@@ -28,10 +28,10 @@ PARTS = {
 INNER = {
     **dict.fromkeys(("rows.lists", "rows.pairs", "rows.missing", "rows.folds"), "rows.pairing"),
     **dict.fromkeys(("rows.split", "rows.split_by", "rows.split_exact"), "rows.pairing"),
-    "rows.axis": "rows.source",
+    **dict.fromkeys(("rows.axis", "rows.orient", "rows.spacing"), "rows.source"),
     "fields.named": "fields.further",
     **dict.fromkeys(("judgement.on_bad", "judgement.max_bad"), "judgement.limits"),
-    **dict.fromkeys(("rows.files.max_pixels", "rows.files.slide_level"), "rows.files"),
+    **dict.fromkeys(("rows.files.max_pixels", "rows.files.slide_level", "rows.files.place"), "rows.files"),
 }
 """Options that are a part of one attribute, or that decide it."""
 NO_OPTION = {"rows.raw", "rows.source", "rows.objects", "rows.pairing", "store.out", "fields.has_label"}

@@ -235,6 +235,8 @@ def test_a_channel_at_another_place_is_a_bad_pair(tmp_path: Path) -> None:
     result = run("build", "--from", tmp_path / "raw", "--volumes", tmp_path / "out")
     assert result.exit_code != 0
     assert "its channel imagesTr/brain_a_0001.nii.gz at" in result.stderr
+    assert run("build", "--from", tmp_path / "raw", "--volumes", "--place", "ignore", tmp_path / "out").exit_code == 0
+    assert np.array_equal(open_dataset(tmp_path / "out")[1].image[1], case(0, 1)[..., 0].T)
 
 
 @pytest.mark.parametrize(

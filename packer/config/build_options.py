@@ -22,6 +22,8 @@ class BuildOptions(TypedDict, total=False):
     key: str
     volumes: bool
     axis: int
+    orient: str
+    spacing: str | tuple[float, float, float]
     lists: str
     pairs: str | PathLike[str]
     split: str | dict[str, float]
@@ -52,6 +54,7 @@ class BuildOptions(TypedDict, total=False):
     nodata: str | float
     max_pixels: int
     slide_level: int
+    place: str
     format: str
     labels: str
     image_dtype: str

@@ -21,10 +21,13 @@ from packer.config.values import (
     FOLDS,
     LIMIT,
     NO_DATA,
+    NONE,
+    ORIENT,
     PATH,
     RANGE,
     SHARES,
     SIZE,
+    SPACING,
     Kind,
     choice,
     number,
@@ -35,6 +38,7 @@ from packer.data_checks.findings import KINDS
 from packer.errors import did_you_mean
 from packer.pixels.choices import (
     ALPHAS,
+    CHECK,
     DECODES,
     EDGES,
     FITS,
@@ -42,6 +46,7 @@ from packer.pixels.choices import (
     INTERPOLATIONS,
     LABEL_FORMS,
     MOST_PIXELS,
+    PLACES,
 )
 from packer.pixels.field_options import ClassesField, PictureField
 from packer.pixels.label_rules import CODECS, DIVISORS, NO_DATA_LABELS, UNKNOWNS
@@ -134,6 +139,19 @@ PAIRS = (
     Option("key", "rows.key", text("NAME"), "With --from: the name of the keys. Default: the numbers of the rows."),
     Option(
         "axis", "rows.axis", number(0, 1, 2), "With NIfTI: the axis across which slices are cut. Default: 2, the third."
+    ),
+    Option(
+        "orient",
+        "rows.orient",
+        ORIENT,
+        "With NIfTI: turn volumes to the nearest axes. RAS: columns to the right, rows to the front, slices up.",
+        NONE,
+    ),
+    Option(
+        "spacing",
+        "rows.spacing",
+        SPACING,
+        "With NIfTI: scale volumes to these mm from slice to slice, row to row, column to column.",
     ),
     Option("volumes", "rows.volumes", FLAG, "Make one row of each NIfTI volume, or of each TIFF with many pages."),
     Option(
@@ -362,6 +380,13 @@ STORAGE = (
 )
 
 BAD_PAIRS = (
+    Option(
+        "place",
+        "rows.files.place",
+        choice(PLACES),
+        "Fields at different places in the world, by their headers: a bad pair, or packed nevertheless.",
+        CHECK,
+    ),
     Option(
         "on-bad", "judgement.on_bad", choice(("fail", "skip")), "What to do with a pair that cannot be packed.", "fail"
     ),

@@ -19,6 +19,7 @@ from readers.contract.classes import ClassTable
 from readers.stores.open_store import url_of
 
 UNITS = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "KB": 10**3, "MB": 10**6, "GB": 10**9}
+NONE = "none"
 YES, NO = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
@@ -252,6 +253,28 @@ BLOCKS = Kind("N[,N]", parse_blocks, format_range)
 FOLDS = Kind("N|FILE", parse_folds, is_path=True, is_plain=is_count)
 
 
+def parse_orient(value: object) -> str:
+    """`RAS` is the direction of each axis of a volume: to the right, the front and the head."""
+    word = str(value).strip()
+    if word.lower() == NONE:
+        return NONE
+    if len(word) != 3 or any(not set(word.upper()) & set(pair) for pair in ("LR", "AP", "IS")):
+        raise ValueError(f"{word!r}: expected a letter of L and R, of A and P, and of I and S, such as RAS, or none")
+    return word.upper()
+
+
+def parse_spacing(value: object) -> tuple[float, ...]:
+    """`3,1,1` are millimetres from slice to slice, from row to row and from column to column."""
+    text = format_range(value)
+    words = [word.strip() for word in text.split(",")]
+    if len(words) != 3 or not all(re.fullmatch(r"\d{1,6}(\.\d{1,9})?|\.\d{1,9}", word) for word in words):
+        raise ValueError(f"{text!r}: expected three distances in mm, of slices, rows and columns, such as 3,1,1")
+    steps = tuple(map(float, words))
+    if not all(steps):
+        raise ValueError(f"{text!r}: expected distances above 0")
+    return steps
+
+
 def path_text(path: str | os.PathLike[str]) -> str:
     """Return a path as text. A URL gets back the slash that its `Path` has lost."""
     return url_of(path) or os.fspath(path)
@@ -262,4 +285,6 @@ FILE = Kind("FILE", Path, os.fspath, is_path=True)
 FINDING_KINDS = Kind("KIND,KIND", parse_kinds, format_kinds)
 ENCODING = Kind("FIELD=ENCODING", parse_encoding, format_encoding)
 ACCEPTED = Kind("KIND:NAME", parse_accept)
+SPACING = Kind("SLICE,ROW,COLUMN", parse_spacing, format_range)
+ORIENT = Kind("RAS|LPS|…|none", parse_orient)
 FLAG = Kind("", parse_flag)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from io import BytesIO
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from packer.decoding import arrays, jpeg, opencv
 from packer.decoding.arrays import class_numbers
 from packer.decoding.file_types import read_header
-from packer.decoding.grid import check_same_grid
+from packer.decoding.grid import other_place
 from packer.decoding.header import FilePixels, Header, Picture, Pixels, Strip
 from packer.decoding.raw_pixels import TRANSPARENT, coloured, ranged, read_stored, spread, upright
 from packer.decoding.rules import MOST_PIXELS, ImageRules
@@ -83,10 +84,19 @@ def check_same_size(
         )
 
 
-def check_alike(image: str, header: Header, label: str, other: Header, noun: str = "label") -> None:
-    """Refuse an image and a label, or another field, of different sizes or at different places."""
+def compared(image: str, header: Header, label: str, other: Header, noun: str = "label") -> Header:
+    """Return the header of a label, or of another field, which says if it is at another place than the image.
+
+    Refuse one of another size.
+    """
     check_same_size(image, header.size, label, other.size, noun)
-    check_same_grid(image, header.grid, label, other.grid, noun)
+    elsewhere = other_place(image, header.grid, label, other.grid, noun)
+    return replace(other, elsewhere=elsewhere) if elsewhere else other
+
+
+def elsewhere_in(headers: Iterable[Header]) -> str:
+    """Return the words for the first of these files that is at another place than the image."""
+    return next((header.elsewhere for header in headers if header.elsewhere), "")
 
 
 def header_of(data: Picture, max_pixels: int = MOST_PIXELS) -> Header:

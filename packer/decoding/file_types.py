@@ -6,18 +6,19 @@ import struct
 from types import ModuleType
 from typing import BinaryIO
 
-from packer.decoding import bmp, jpeg, jpeg2000, npy, png, webp
+from packer.decoding import bmp, jpeg, npy, png, webp
 from packer.decoding.header import Header
 from packer.decoding.rules import MOST_PIXELS, check_size
 from packer.decoding.tiff import picture as tiff
 from packer.errors import BadPair
 
+JPEG_2000 = (b"\0\0\0\x0cjP  \r\n\x87\n", b"\xff\x4f\xff\x51")
+"""The first bytes of a file in boxes, and of a codestream alone."""
 _KINDS: tuple[tuple[tuple[bytes, ...], ModuleType], ...] = (
     ((png.SIGNATURE,), png),
     ((jpeg.SIGNATURE,), jpeg),
     (tiff.SIGNATURES, tiff),
     ((bmp.SIGNATURE,), bmp),
-    (jpeg2000.SIGNATURES, jpeg2000),
     ((npy.SIGNATURE,), npy),
 )
 _OTHERS = {
@@ -38,6 +39,10 @@ def kind_of(start: bytes) -> ModuleType:
     for signatures, kind in _KINDS:
         if start.startswith(signatures):
             return kind
+    if start.startswith(JPEG_2000):
+        from packer.decoding import jpeg2000  # most builds have none
+
+        return jpeg2000
     if start[:4] == b"RIFF" and start[8:12] == b"WEBP":
         return webp
     if not start:

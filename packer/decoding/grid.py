@@ -1,34 +1,34 @@
-"""`Grid`: where the pixels of a file are in the world, as its header says. An image and its label must agree."""
+"""`Grid`: where the pixels of a file are in the world, as its header says. An image and its label should agree."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from packer.decoding.rules import CHECK
+from packer.decoding.turn import Turn
 from packer.errors import BadPair
-from readers.contract.place import GEO, System
+from readers.contract.place import GEO, NIFTI, System
 
 NOISE = 0.1
 """A corner of two pictures may differ by this part of a pixel: transforms are rounded when a file is written."""
 MOST = 1e15
 """No number of a transform is larger: such a header is damaged, and says nothing."""
 GridTransform = tuple[float, ...]
-
-
-_TURNED = {
-    2: ((-1, 0, 1, 0), (0, 1, 0, 0)),
-    3: ((-1, 0, 1, 0), (0, -1, 0, 1)),
-    4: ((1, 0, 0, 0), (0, -1, 0, 1)),
-    5: ((0, 1, 0, 0), (1, 0, 0, 0)),
-    6: ((0, 1, 0, 0), (-1, 0, 0, 1)),
-    7: ((0, -1, 1, 0), (-1, 0, 0, 1)),
-    8: ((0, -1, 1, 0), (1, 0, 0, 0)),
+EXIF = {
+    2: Turn((0, 1), (True, False)),
+    3: Turn((0, 1), (True, True)),
+    4: Turn((0, 1), (False, True)),
+    5: Turn((1, 0), (False, False)),
+    6: Turn((1, 0), (True, False)),
+    7: Turn((1, 0), (True, True)),
+    8: Turn((1, 0), (False, True)),
 }
-"""For each orientation of EXIF the column and the row of the file: by the upright column and row, and the file's width
-and height to add."""
+"""The axes of a file as the sides of the upright picture, for each orientation of EXIF."""
 
 
 class Grid(NamedTuple):
@@ -50,46 +50,44 @@ class Grid(NamedTuple):
         return next((numbers for _, numbers in self.transforms), self.assumed)
 
 
-def turned(grid: Grid, orientation: int) -> Grid:
-    """Return the grid of the upright picture, if the file has it turned as EXIF says."""
-    if orientation not in _TURNED:
-        return grid
-    width, height = grid.sides
-    column, row = _TURNED[orientation]
-    transforms = []
-    for name, numbers in grid.transforms:
-        lines: list[float] = []
-        for a, b, offset in np.reshape(np.array(numbers), (2, 3)).tolist():
-            lines.append(a * column[0] + b * row[0])
-            lines.append(a * column[1] + b * row[1])
-            lines.append(offset + a * (column[2] * width + column[3] * height) + b * (row[2] * width + row[3] * height))
-        transforms.append((name, tuple(lines)))
-    sides = (height, width) if orientation > 4 else (width, height)
-    return grid._replace(sides=sides, transforms=tuple(transforms))
+@lru_cache(maxsize=1024)
+def turned(grid: Grid, axes: Turn) -> Grid:
+    """Return the grid of a row that has the axes of its file as these sides."""
+    last = [side - (grid.system.kind == NIFTI) for side in grid.sides]  # of maps a pixel is named by its corner
+    steps = [-1.0 if back else 1.0 for back in axes.backwards]
+    starts = [side if back else 0.0 for side, back in zip(axes.of(last), axes.backwards, strict=True)]
+
+    def moved(numbers: GridTransform) -> GridTransform:
+        if not numbers:
+            return ()
+        matrix = matrix_of(numbers)
+        linear, offset = matrix[:, list(axes.order)], matrix[:, -1]
+        rows = np.column_stack([linear * steps, offset + linear @ starts]) + 0.0  # no zero is negative
+        return tuple(rows.ravel().tolist())
+
+    transforms = tuple((name, moved(numbers)) for name, numbers in grid.transforms)
+    return Grid(axes.of(grid.sides), transforms, grid.system, moved(grid.assumed))
 
 
-def check_same_grid(image: str, grid: Grid | None, label: str, other: Grid | None, noun: str) -> None:
-    """Refuse two files whose headers say that their pixels are at other places. A file without a place is at any."""
+def check_place(elsewhere: str, place: str) -> None:
+    """Refuse a row with a field at another place, which these words describe, unless places are ignored."""
+    if elsewhere and place == CHECK:
+        raise BadPair(f"{elsewhere}; bring one to the grid of the other, or pack them nevertheless: --place ignore")
+
+
+def other_place(image: str, grid: Grid | None, label: str, other: Grid | None, noun: str) -> str:
+    """Return in words where two files are, if their headers name other places. A file without a place is at any."""
     if grid is None or other is None:
-        return
+        return ""
     mine, theirs = grid.system.crs, other.system.crs
     if mine and theirs and mine != theirs:
-        raise BadPair(f"{image} is in {mine}, its {noun} {label} in {theirs}; bring one to the grid of the other")
-    ours, others = dict(grid.transforms), dict(other.transforms)
-    if not ours or not others or len(grid.sides) != len(other.sides):
-        return
-    shared = next((name for name in ours if name in others), None)
-    if shared is None:
-        first, second = grid.transform, other.transform
-    else:
-        first, second = ours[shared], others[shared]
-    corner = _other_corner(_matrix(first), _matrix(second), grid.sides)
-    if corner is not None:
-        index, at, other_at = corner
-        raise BadPair(
-            f"{image} has its pixel {index} at {at}, its {noun} {label} at {other_at}, by their headers; bring one to "
-            "the grid of the other, or remove the place that is wrong"
-        )
+        return f"{image} is in {mine}, its {noun} {label} in {theirs}"
+    matrices = compared(grid, other)
+    corner = None if matrices is None else other_corner(*matrices, grid.sides)
+    if corner is None:
+        return ""
+    index, at, other_at = corner
+    return f"{image} has its pixel {index} at {at}, its {noun} {label} at {other_at}, by their headers"
 
 
 def usable(rows: GridTransform, axes: int) -> bool:
@@ -99,11 +97,22 @@ def usable(rows: GridTransform, axes: int) -> bool:
     return bool((np.reshape(rows, (-1, axes + 1))[:, :axes] != 0).any(0).all())
 
 
-def _matrix(rows: GridTransform) -> NDArray[np.float64]:
+def compared(grid: Grid, other: Grid) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """Return the transforms of two files that are compared: two of one name, or else the ones that count."""
+    ours, others = dict(grid.transforms), dict(other.transforms)
+    if not ours or not others or len(grid.sides) != len(other.sides):
+        return None
+    shared = next((name for name in ours if name in others), None)
+    first, second = (grid.transform, other.transform) if shared is None else (ours[shared], others[shared])
+    return matrix_of(first), matrix_of(second)
+
+
+def matrix_of(rows: GridTransform) -> NDArray[np.float64]:
+    """Return a transform as rows of coordinates."""
     return np.reshape(np.array(rows, np.float64), (3, 4) if len(rows) == 12 else (2, 3))
 
 
-def _other_corner(
+def other_corner(
     first: NDArray[np.float64], second: NDArray[np.float64], sides: tuple[int, ...]
 ) -> tuple[str, str, str] | None:
     """Return the first corner that is at two points, and both; None if all are nearly at the same."""

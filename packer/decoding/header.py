@@ -46,6 +46,8 @@ class Header:
     """The number that the file names for pixels without data."""
     band_names: tuple[str, ...] = ()
     """The names of all bands, if the file or its data set names them."""
+    elsewhere: str = field(default="", compare=False)
+    """Words for its place and the place of the image, if the headers name different ones."""
 
     @property
     def plain_depth(self) -> int:

@@ -12,6 +12,8 @@ from readers.contract.json_entry import Entry
 ALPHAS = ("refuse", "drop")
 EXACT, FAST = "exact", "fast"
 DECODES = (EXACT, FAST)
+PLACES = CHECK, IGNORE = ("check", "ignore")
+"""The ways to treat a row whose fields are at different places: it is bad, or packed nevertheless."""
 MOST_PIXELS = 1 << 28
 """The most pixels of a picture, by default. A header may claim any size; 60,000 x 60,000 pixels fill the memory."""
 
@@ -34,6 +36,8 @@ class FileRules(NamedTuple):
     """Larger pictures are rejected."""
     slide_level: int
     """The level of a slide that is its picture."""
+    place: str
+    """The way to treat rows whose fields are at different places."""
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,13 @@
 
 from packer.decoding.band_choice import BandChoice, band_choice, bands_text
 from packer.decoding.no_data_choice import no_data_choice
-from packer.decoding.rules import ALPHAS, DECODES, EXACT, FAST, MOST_PIXELS
+from packer.decoding.rules import ALPHAS, CHECK, DECODES, EXACT, FAST, MOST_PIXELS, PLACES
 from readers.contract.fields import READABLE
 
 __all__ = [
     "ALPHAS",
+    "AREA",
+    "CHECK",
     "DECODES",
     "EDGES",
     "ENCODINGS",
@@ -17,9 +19,11 @@ __all__ = [
     "IMAGE_DTYPES",
     "INTERPOLATIONS",
     "LABEL_FORMS",
+    "LINEAR",
     "MOST_PIXELS",
     "NATIVE",
     "NUMBERS",
+    "PLACES",
     "TILE",
     "BandChoice",
     "band_choice",
@@ -31,7 +35,7 @@ NATIVE, TILE = "native", "tile"
 FITS = ("stretch", "letterbox", "crop-or-pad", "shorter-side", TILE, NATIVE)
 ENCODINGS = READABLE
 EDGES = ("pad", "shift")
-INTERPOLATIONS = ("area", "linear", "cubic", "nearest")
+INTERPOLATIONS = AREA, LINEAR, *_ = ("area", "linear", "cubic", "nearest")
 IMAGE_DTYPES = {"uint8": "|u1", "float16": "<f2", "float32": "<f4"}
 NUMBERS = {**IMAGE_DTYPES, "uint16": "<u2", "uint32": "<u4", "int16": "<i2"}
 """The types of stored numbers by their names in NumPy."""

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from packer.decoding.decode import elsewhere_in
+from packer.decoding.grid import check_place
 from packer.errors import BadPair
 from packer.plan.fields.by_kind import check_headers
 from packer.plan.fields.planned_field import PlannedField
@@ -15,6 +17,7 @@ from packer.plan.found_rows import FoundRows
 from packer.plan.reuse import PreviousBuild
 from packer.recipe.field_rule import judged
 from packer.recipe.ref_table import CHUNK
+from packer.recipe.source import Heads
 
 
 @dataclass(frozen=True)
@@ -34,12 +37,13 @@ class CheckedHeads:
 
 def check_heads(found_rows: FoundRows, fields: Sequence[PlannedField], previous: PreviousBuild) -> CheckedHeads:
     """Return the size of each row. Headers are read of those that are not in an earlier build, or that changed."""
-    sizes, bad = previous.sizes(_judged(fields)), {}
+    sizes, bad = previous.sizes(_judged(found_rows, fields)), {}
     unknown = np.flatnonzero(sizes[:, 0] == 0)
     for first in range(0, len(unknown), CHUNK):
         some = unknown[first : first + CHUNK]
         refs = found_rows.refs.take(some)
-        for index, ref, heads in zip(some.tolist(), refs, found_rows.source.heads(refs), strict=True):
+        every = (at_one_place(heads, found_rows.files.place) for heads in found_rows.source.heads(refs))
+        for index, ref, heads in zip(some.tolist(), refs, every, strict=True):
             if isinstance(heads, str):
                 bad[index] = heads
                 continue
@@ -52,8 +56,18 @@ def check_heads(found_rows: FoundRows, fields: Sequence[PlannedField], previous:
     return CheckedHeads(sizes, bad)
 
 
-def _judged(fields: Sequence[PlannedField]) -> str:
+def at_one_place(heads: Heads, place: str) -> Heads:
+    """Return the headers of a row, or why it is bad, also because its fields are at different places."""
+    try:
+        check_place("" if isinstance(heads, str) else elsewhere_in(heads), place)
+    except BadPair as bad:
+        return str(bad)
+    return heads
+
+
+def _judged(found_rows: FoundRows, fields: Sequence[PlannedField]) -> str:
     """Return the fingerprint of what decides whether headers are good; none if the label has no classes."""
     if not all(field.can_judge for field in fields):
         return ""
-    return judged(field.rule(None, "") for field in fields)
+    rules = (field.rule(None, "") for field in fields)
+    return judged(rules, found_rows.files.place, found_rows.source.sides)

@@ -130,7 +130,7 @@ def _recipe(found_rows: FoundRows, fields: Sequence[PlannedField], geometry: Geo
     )
     tools = tools_of(found_rows.source, geometry, rules, writer(store.format).tool())
     blocks = None if request.rows.blocks is None else request.rows.blocks.blocks
-    recipe = Recipe(store.format, geometry, rules, store.shard_bytes, tools, blocks)
+    recipe = Recipe(store.format, geometry, rules, store.shard_bytes, tools, blocks, found_rows.files.place)
     check_manifest_size(recipe, found_rows.refs.splits)
     return recipe
 

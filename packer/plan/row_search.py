@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from packer.config.config import Settings
 from packer.config.options import values_of
+from packer.config.values import NONE
 from packer.decoding.rules import FileRules
 from packer.errors import InputError, UsageError
 from packer.pairs.fold_file import FoldFile
 from packer.pairs.folds import Folds
 from packer.pairs.pairing_rules import PairingRules
+from packer.pixels.choices import AREA, LINEAR
 from packer.plan.block_rule import BlockRule
 from packer.plan.field_choice import FieldChoice
 from packer.publish.target import holds_pack
-from packer.recipe.source import NO_AXIS, Source
+from packer.recipe.source import NO_AXIS, NO_ORIENT, NO_SPACING, Source
 from packer.sources.container import Container, Names
 from packer.sources.containers import container_of
 from readers.stores.open_store import url_of
@@ -68,18 +70,37 @@ class RowSearch:
         if container is not None:
             names = Names(files.pop("image") or None, files.pop("label") or None, values.pop("key"))
             source, values["key"] = container.at(path, names), None
-        axis = values.pop("axis")
+        chosen = {name: values.pop(name) for name in ("axis", "orient", "spacing")}
         if source is not None:
-            source = source if axis is None else source.along(axis)
+            source = _as_chosen(source, **chosen, interpolation=values_of(settings, "shape")["interpolation"])
             source = source.as_volumes() if values["volumes"] else source
-        elif axis is not None:
-            raise UsageError(NO_AXIS.format(axis))
+        else:
+            _check_none(**chosen)
         pairing = _pairing(values, {name: template or None for name, template in files.items()}, fields, source)
         raw = settings.get("from", settings.get("raw")) if source is None else None
         url = url_of(raw)
         objects = None if url is None else _objects_at(url)
         folder = None if raw is None else Path(str(raw))
         return cls(folder if objects is None else objects.raw, source, objects, pairing, files=rules, **values)
+
+
+def _as_chosen(
+    source: Source, axis: int | None, orient: str, spacing: tuple[float, ...] | None, interpolation: str
+) -> Source:
+    """Return the volumes of a source with the axes and the spacing that options choose."""
+    source = source if orient == NONE else source.oriented(orient)
+    source = source if axis is None else source.along(axis)
+    return source if spacing is None else source.spaced(spacing, LINEAR if interpolation == AREA else interpolation)
+
+
+def _check_none(axis: int | None, orient: str, spacing: tuple[float, ...] | None) -> None:
+    """Refuse options for volumes where the rows are pictures."""
+    if axis is not None:
+        raise UsageError(NO_AXIS.format(axis))
+    if orient != NONE:
+        raise UsageError(NO_ORIENT.format(orient))
+    if spacing is not None:
+        raise UsageError(NO_SPACING)
 
 
 def _open_from(path: Path, image: str) -> tuple[Source | None, Container | None]:

@@ -11,6 +11,8 @@ from packer.data_checks.findings import Findings
 from packer.data_checks.image_hashes import HashedImage, ImageHashes
 from packer.errors import BadPair
 from packer.pairs.pair import Pair
+from packer.pixels.choices import CHECK
+from packer.plan.check_heads import at_one_place
 from packer.plan.palettes import Palettes
 from packer.plan.sample import LabelSampler, spread_indices
 from packer.probe.image_settings import deepest_of
@@ -88,7 +90,7 @@ class Survey:
 def survey_pairs(folder: FolderSource, sampler: LabelSampler, most: int, near: bool) -> Survey:
     """Read every header, and the pixels of about `most` pairs; of a volume only the pixels of its middle slice."""
     pairs = folder.pairs
-    results = list(sampler.source.heads(list(folder.rows())))
+    results = [at_one_place(heads, CHECK) for heads in sampler.source.heads(list(folder.rows()))]
     headers = [result for result in results if not isinstance(result, str)]
     sizes: Counter[Size] = Counter(image.size for image, _ in headers)
     kinds = [None if isinstance(result, str) else tuple(map(str, result)) for result in results]

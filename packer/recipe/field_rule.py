@@ -75,6 +75,7 @@ class FieldRule:
         return rule
 
 
-def judged(rules: Iterable[FieldRule]) -> str:
-    """Return the fingerprint of everything that decides whether headers are good."""
-    return fingerprint([VERSION, "same place, few bits", *(rule.judged for rule in rules)])[:32]
+def judged(rules: Iterable[FieldRule], place: str, sides: str) -> str:
+    """Return the fingerprint of everything that decides whether headers are good, and the sides of their rows."""
+    facts = [VERSION, "same place up to axes, few bits", place, sides]
+    return fingerprint([*facts, *(rule.judged for rule in rules)])[:32]

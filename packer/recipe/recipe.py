@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from packer.decoding.bands import FEW_BITS, Bands
 from packer.decoding.decode import decoder_identity
 from packer.decoding.no_data import RULE as NO_DATA
-from packer.decoding.rules import ImageRules
+from packer.decoding.rules import CHECK, PLACES, ImageRules
 from packer.pixels.choices import EDGES, FITS, INTERPOLATIONS, NATIVE, TILE
 from packer.pixels.encode import tools_of_encodings
 from packer.pixels.label_rules import LabelRules
@@ -47,6 +47,8 @@ class Recipe:
     tools: tuple[str, ...]
     blocks: Blocks | None = None
     """The rule for the split of each tile of a picture; by default all have the split of the picture."""
+    place: str = CHECK
+    """The way to treat rows whose fields are at different places."""
 
     @cached_property
     def fields(self) -> tuple[Field, ...]:
@@ -128,6 +130,7 @@ class Recipe:
             "shard_bytes": self.shard_bytes,
             "tools": list(self.tools),
             **({} if self.blocks is None else {"blocks": self.blocks.to_json()}),
+            **({} if self.place == CHECK else {"place": self.place}),
         }
 
     @classmethod
@@ -139,6 +142,7 @@ class Recipe:
             shard_bytes=entry.whole("shard_bytes", least=1),
             tools=entry.texts("tools"),
             blocks=Blocks.from_json(entry.entry("blocks")) if entry.has("blocks") else None,
+            place=entry.choice("place", PLACES) if entry.has("place") else CHECK,
         )
         if recipe.blocks is not None and not recipe.blocks.have_room(recipe.geometry):
             entry.problem("blocks", "expected blocks with room for a tile and its margins")

@@ -28,6 +28,8 @@ FieldData: TypeAlias = "bytes | NDArray[Any]"
 UNKNOWN = -1
 """The first number of a state that proves nothing: the row may have changed."""
 NO_AXIS = "--axis {}: is for NIfTI volumes; the slices of a TIFF are its pages"
+NO_SPACING = "--spacing: is for NIfTI volumes, whose headers have the distances of voxels in mm"
+NO_ORIENT = "--orient {}: is for NIfTI volumes, whose headers say where their axes point"
 
 
 class PackedPixels(NamedTuple):
@@ -87,6 +89,8 @@ class Loaded(NamedTuple):
     """The place of the upright picture, if the source knows it. The bytes of a TIFF say it themselves."""
     at_stored: Callable[[LinesOf], Loaded] | None = None
     """Returns the row for a pack without all pixels of its picture, with notes and counts of what is lost."""
+    elsewhere: str = ""
+    """The words for a field at another place than the first. The bytes of TIFFs say it themselves."""
 
     @classmethod
     def refused(cls, bad: BadPair, data: Sequence[Any], identities: Sequence[str]) -> Loaded:
@@ -187,6 +191,11 @@ class Source(ABC):
         return ()
 
     @property
+    def sides(self) -> str:
+        """The options that decide the sides of rows besides the sides of their files."""
+        return ""
+
+    @property
     def gives_volumes(self) -> bool:
         """True if the rows are volumes."""
         return False
@@ -274,6 +283,14 @@ class Source(ABC):
     def along(self, axis: int) -> Source:
         """Return the slices of the same volumes along an axis."""
         raise UsageError(NO_AXIS.format(axis))
+
+    def oriented(self, code: str) -> Source:
+        """Return the same volumes with their axes turned to directions such as `RAS`."""
+        raise UsageError(NO_ORIENT.format(code))
+
+    def spaced(self, spacing: tuple[float, ...], interpolation: str) -> Source:
+        """Return the same volumes with these distances from slice to slice, row to row and column to column."""
+        raise UsageError(NO_SPACING)
 
     def as_volumes(self) -> Source:
         """Return the volumes that have these slices; the source itself if its rows are volumes."""

@@ -1,4 +1,4 @@
-"""`LineWindow`: the lines of a field for tiles that lie below each other, and may overlap."""
+"""`LineWindow`: the lines of a field for lines of tiles, which may overlap."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ class LineWindow:
         return self._kept
 
 
-def strips_of(given: Given) -> tuple[Any, ...]:
+def strips_of(lines: Given) -> tuple[Any, ...]:
     """Return the strips of a field, one for each of its files; none for a class without a file."""
-    return given if isinstance(given, tuple) else (given,)
+    return lines if isinstance(lines, tuple) else (lines,)
 
 
-def _lines_of(given: Given, part: slice) -> Given:
+def _lines_of(lines: Given, part: slice) -> Given:
     """Return some lines of each file."""
-    strips = [_strip(strip, [_cut(strip.stored, part)]) if strip else b"" for strip in strips_of(given)]
-    return strips[0] if not isinstance(given, tuple) else tuple(strips)
+    strips = [_strip(strip, [_cut(strip.stored, part)]) if strip else b"" for strip in strips_of(lines)]
+    return strips[0] if not isinstance(lines, tuple) else tuple(strips)
 
 
 def _joined(parts: list[Given]) -> Given:
-    """Return parts that lie below each other as one."""
+    """Return the lines of parts, the upper part first, as one picture."""
     if len(parts) == 1:
         return parts[0]
     files = zip(*map(strips_of, parts), strict=True)
@@ -52,7 +52,7 @@ def _joined(parts: list[Given]) -> Given:
 
 
 def _strip(like: Strip, stored: list[FilePixels]) -> Strip:
-    """Return pixels that lie below each other as lines of one file."""
+    """Return the lines of one file, the upper ones first."""
     alphas = [pixels.alpha for pixels in stored if pixels.alpha is not None]
     numbers = _below([pixels.numbers for pixels in stored])
     pixels = FilePixels(numbers, _below(alphas) if alphas else None, stored[0].palette)

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from zlib_ng.zlib_ng import crc32
 
 from packer.decoding.decode import check_same_size
-from packer.decoding.file_types import read_header
-from packer.decoding.grid import check_same_grid
+from packer.decoding.file_types import JPEG_2000, read_header
+from packer.decoding.grid import check_place, other_place
 from packer.decoding.header import Header
-from packer.decoding.jpeg2000 import SIGNATURES as JPEG_2000
 from packer.decoding.raw_file import SEPARATOR, naming
 from packer.decoding.tiff.picture import SIGNATURES as TIFF
 from packer.errors import BadPair, LostFile, LostFileError
@@ -53,6 +52,7 @@ _MAPS = (*TIFF, *JPEG_2000)
 """The first bytes of files that may have a place."""
 AGAIN = "rows of {} encoded again: {}"
 """The words of a count: the field and the reason, if JPEG files were to be kept."""
+ELSEWHERE = "rows of fields at different places, by their headers"
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class RowMaker:
         self._fields, self._kinds = fields, kinds_of(recipe, fields)
         self._rules = [next(rule for rule in recipe.rules if rule.name == field.name) for field in fields]
         self._source = source
-        self._geometry = recipe.geometry
+        self._geometry, self._place = recipe.geometry, recipe.place
         self._mask = LabelMask.of(self._rules, self._kinds)
 
     def fill(self, targets: Sequence[RowTarget]) -> list[Row]:
@@ -119,23 +119,14 @@ class RowMaker:
                 loaded = loaded.at_stored(lambda size: stored_lines(self._geometry.placement(size)))
             data = [loaded.data[number] for number in present]
             headers = [_headers(first.ref.parts[number], loaded.data[number]) for number in present]
-            self._check_grids(headers)
+            loaded = self._at_one_place(loaded, headers)
             fields = self._decode(first, dict(zip(present, data, strict=True)))
             pieces = zip(targets, inputs, strict=True)
-            rows = [
-                self._pack(target, source, fields, data, target.piece.origin) for target, source in pieces
-            ]  # all or none
+            rows = [self._pack(target, source, fields, data, target.piece.origin) for target, source in pieces]
             loaded = self._noting_no_data(loaded, headers)
             rows = [_with_facts(row, target.piece, loaded, state) for row, target in zip(rows, targets, strict=True)]
             place = _place_in(loaded, headers)
-            return (
-                rows
-                if place is None
-                else [
-                    replace(row, place=self._stored_place(place, fields[0].size, target.piece.origin))
-                    for row, target in zip(rows, targets, strict=True)
-                ]
-            )
+            return self._placed(rows, targets, place, fields[0].size)
         except BadPair as bad:
             self._check_not_lost(first, bad)
             return [Row(source, reject=str(bad), state=state) for source in inputs]
@@ -165,20 +156,14 @@ class RowMaker:
                     decoded = self._masked(self._decoded(names, data))
                     for number in numbers:
                         rows[number] = self._tile(targets[number], inputs[number], decoded, data, fields[0].size)
-                loaded = self._noting_no_data(loaded, headers)
+                loaded = self._noting_no_data(self._at_one_place(loaded, headers), headers)
                 if not np.array_equal(self._source.states([first.ref])[0], state):
                     raise LostFile(f"{names[0]}: changed while it was read; build again")
             except BadPair as bad:
                 self._check_not_lost(first, bad)
                 return [Row(source, reject=str(bad), state=state) for source in inputs]
-        place = _place_in(loaded, headers)
-        return [
-            replace(
-                _with_facts(rows[number], target.piece, loaded, state),
-                place=place and self._stored_place(place, fields[0].size, target.piece.origin),
-            )
-            for number, target in enumerate(targets)
-        ]
+        every = [_with_facts(rows[number], target.piece, loaded, state) for number, target in enumerate(targets)]
+        return self._placed(every, targets, _place_in(loaded, headers), fields[0].size)
 
     def _strip(
         self, windows: Sequence[LineWindow], names: Sequence[str], top: int, height: int
@@ -191,7 +176,6 @@ class RowMaker:
                 data.append(window.between(top, min(height, top + self._geometry.size[0])))
             strips = zip(name.split(SEPARATOR), strips_of(data[-1]), strict=True)
             headers.append({path: strip.header for path, strip in strips if strip})
-        self._check_grids(headers)
         return data, headers
 
     def _tile(
@@ -219,7 +203,7 @@ class RowMaker:
                     {} if stored.header is None else {name: stored.header}
                     for name, stored in zip(names, built, strict=True)
                 ]
-                self._check_grids(headers)
+                loaded = self._at_one_place(loaded, headers)
             except BadPair as bad:
                 self._check_not_lost(piece, bad)
                 return Row(source, reject=str(bad), state=state)
@@ -245,13 +229,19 @@ class RowMaker:
         hint = "the plan has read it, so its pair is not bad. Is its folder mounted on this machine? Build again"
         raise LostFileError(f"{str(bad).removesuffix('; build again')}; {hint}") from bad
 
-    def _check_grids(self, headers: Sequence[Mapping[str, Header]]) -> None:
-        """Refuse a field at another place than the first, by the headers of their files."""
+    def _at_one_place(self, loaded: Loaded, headers: Sequence[Mapping[str, Header]]) -> Loaded:
+        """Refuse a row with a field at another place than the first, or count it if places are ignored."""
+        elsewhere = loaded.elsewhere or next(filter(None, self._elsewhere(headers)), "")
+        check_place(elsewhere, self._place)
+        return loaded._replace(counts={**(loaded.counts or {}), ELSEWHERE: 1}) if elsewhere else loaded
+
+    def _elsewhere(self, headers: Sequence[Mapping[str, Header]]) -> Iterator[str]:
+        """Yield for each file where it is, in words, if it is at another place than the first."""
         image, first = next(iter(headers[0].items()), ("", None))
         for rule, headers_of_field in zip(self._rules, headers, strict=True):
             for path, header in headers_of_field.items():
                 noun = LABEL if rule.name == LABEL else "file"
-                check_same_grid(image, None if first is None else first.grid, path, header.grid, noun)
+                yield other_place(image, None if first is None else first.grid, path, header.grid, noun)
 
     def _noting_no_data(self, loaded: Loaded, headers: Sequence[Mapping[str, Header]]) -> Loaded:
         """Count the files that name a value for no data, unless the options of their field say what becomes of it."""
@@ -263,9 +253,15 @@ class RowMaker:
         }
         return loaded._replace(counts={**(loaded.counts or {}), **counts}) if counts else loaded
 
-    def _stored_place(self, place: Place, size: Size, origin: Origin | None) -> Place:
-        """Return the place of a row whose picture or volume of this size has a place. Volumes keep their size."""
-        return place if len(size) > 2 else stored_place(place, self._geometry.placement(size, origin))
+    def _placed(self, rows: list[Row], targets: Sequence[RowTarget], place: Place | None, size: Size) -> list[Row]:
+        """Return the rows of a picture or volume of this size with their places. Volumes keep their size."""
+        if place is None:
+            return rows
+        if len(size) > 2:
+            return [replace(row, place=place) for row in rows]
+        placements = [self._geometry.placement(size, target.piece.origin) for target in targets]
+        pairs = zip(rows, placements, strict=True)
+        return [replace(row, place=stored_place(place, placement)) for row, placement in pairs]
 
     def _build(
         self, target: RowTarget, fields: Sequence[Lines], names: Sequence[str], scratch: Scratch
@@ -312,9 +308,9 @@ class RowMaker:
 
     def _decoded(self, names: Sequence[str], data: Iterable[Given]) -> list[Decoded]:
         fields: list[Decoded] = []
-        for name, kind, given in zip(names, self._kinds, data, strict=True):
+        for name, kind, content in zip(names, self._kinds, data, strict=True):
             with naming(name):
-                fields.append(kind.decode(given))
+                fields.append(kind.decode(content))
         return fields
 
     def _masked(self, fields: list[Decoded]) -> list[Decoded]:

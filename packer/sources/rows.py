@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.decoding.arrays import ARRAY, class_numbers
-from packer.decoding.decode import check_alike, header_of
+from packer.decoding.decode import check_same_size, header_of
 from packer.decoding.header import Header
 from packer.decoding.raw_file import naming
 from packer.errors import BadPair
@@ -182,7 +182,7 @@ class Rows(Source):
         """Refuse fields of different sizes, and a row that has not the size that all rows have."""
         parts = [part for part in ref.parts if part]
         for part, header in zip(parts, heads, strict=True):
-            check_alike(parts[0], heads[0], part, header)
+            check_same_size(parts[0], heads[0].size, part, header.size)
         size = None if self._scales else self._size_now(ref)
         if size is not None and heads[-1].size != size:
             actual, expected = ("x".join(map(str, side)) for side in (heads[-1].size, size))

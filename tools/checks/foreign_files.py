@@ -27,6 +27,7 @@ from tables import aligned
 
 from packer.decoding.bands import Bands, read_bands
 from packer.decoding.rules import ImageRules
+from packer.decoding.turn import Turn
 from packer.errors import BadPair
 from packer.sources.volumes.nifti_volume import Volume
 
@@ -95,7 +96,7 @@ def by_nibabel() -> Iterator[Case]:
             nibabel.save(made, path)
             wanted = np.asarray(nibabel.load(path).dataobj)
             for axis in range(3):
-                volume = Volume.open(path, axis)
+                volume = Volume.open(path).turned(Turn.along(axis))
                 for number in range(volume.slices):
                     yield wanted.take(number, axis).T.astype(volume.value_dtype), slice_of(volume, number)
 

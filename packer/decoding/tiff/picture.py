@@ -8,7 +8,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.decoding.grid import Grid, turned
+from packer.decoding.grid import EXIF, Grid, turned
 from packer.decoding.header import FilePixels, Header, Pixels
 from packer.decoding.tiff import blocks, colours, geo
 from packer.decoding.tiff.compressions import JPEG
@@ -56,7 +56,7 @@ def header_of(tiff: Directory) -> Header:
 def _grid(tiff: Directory) -> Grid | None:
     """Return the place of the upright picture."""
     grid = geo.grid_of(tiff.geo, tiff.order, (tiff.one(WIDTH), tiff.one(HEIGHT)))
-    return None if grid is None else turned(grid, tiff.orientation)
+    return turned(grid, EXIF[tiff.orientation]) if grid is not None and tiff.orientation in EXIF else grid
 
 
 def decode(data: bytes, header: Header) -> FilePixels:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.classes.load import named_classes
-from packer.decoding.decode import check_alike, header_of
+from packer.decoding.decode import compared, header_of
 from packer.decoding.header import Header
 from packer.decoding.raw_file import naming
 from packer.decoding.rules import MOST_PIXELS
@@ -205,8 +205,7 @@ class ArchiveSource(Source):
             for part in filter(None, ref.parts):
                 with naming(part):
                     heads.append(self.header(self.position(part)))
-            for label in heads[1:]:
-                check_alike(ref.parts[0], heads[0], ref.parts[1], label)
+            heads[1:] = [compared(ref.parts[0], heads[0], ref.parts[1], label) for label in heads[1:]]
         except BadPair as bad:
             return str(bad)
         return tuple(heads)

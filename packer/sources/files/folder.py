@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
@@ -17,7 +17,7 @@ import numpy as np
 from blake3 import blake3
 from numpy.typing import NDArray
 
-from packer.decoding.decode import check_alike
+from packer.decoding.decode import compared, elsewhere_in
 from packer.decoding.file_types import read_header
 from packer.decoding.header import Header
 from packer.decoding.raw_file import SEPARATOR, naming
@@ -115,7 +115,7 @@ class FolderSource(Source):
                 data.append(content)
             except BadPair as bad:
                 return Loaded.refused(bad, data, identities)
-        return Loaded(tuple(data), tuple(identities), self._bad_volumes(ref))
+        return self._placed(ref, Loaded(tuple(data), tuple(identities)))
 
     def load_lines(self, ref: RowRef) -> Loaded:
         """Identify a row that is too large for memory, and open its files."""
@@ -130,15 +130,19 @@ class FolderSource(Source):
                         identities[number] = self._identity_of(part)
                 except BadPair as bad:
                     return Loaded.refused(bad, data, identities)
-            if (reason := self._bad_volumes(ref)) is not None:
-                return Loaded(tuple(data), tuple(identities), reason)
-            opened.pop_all()
-        return Loaded(tuple(data), tuple(identities))
+            loaded = self._placed(ref, Loaded(tuple(data), tuple(identities)))
+            if loaded.bad is None:
+                opened.pop_all()
+        return loaded
 
-    def _bad_volumes(self, ref: RowRef) -> str | None:
-        """Return why volumes are not at one place, which their slices do not show."""
-        heads = self.heads_of(ref) if self.volumes and sum(map(bool, ref.parts)) > 1 else ()
-        return heads if isinstance(heads, str) else None
+    def _placed(self, ref: RowRef, loaded: Loaded) -> Loaded:
+        """Return a row of volumes with the words for a field at another place, which its slices do not show."""
+        if not self.volumes or sum(map(bool, ref.parts)) < 2:
+            return loaded
+        heads = self.heads_of(ref)
+        if isinstance(heads, str):
+            return loaded._replace(bad=heads)
+        return loaded._replace(elsewhere=elsewhere_in(heads))
 
     def _lines(self, part: str) -> Lines:
         """Open the files of a field."""
@@ -177,14 +181,14 @@ class FolderSource(Source):
             paths = [part.split(SEPARATOR) for part in ref.parts if part]
             heads = [[self._header(path, levels) for path in files if path] for files in paths]
             for number, (files, headers) in enumerate(zip(paths, heads, strict=True)):
-                for path, header in zip(filter(None, files), headers, strict=True):
+                for index, path in enumerate(filter(None, files)):
                     noun = "label" if number < 2 else "file"
                     if isinstance(of := levels.get(ref.parts[0]), tuple):
-                        check_level(ref.parts[0], of, self.slide_level, path, header.size, noun)
-                    check_alike(ref.parts[0], heads[0][0], path, header, noun)
+                        check_level(ref.parts[0], of, self.slide_level, path, headers[index].size, noun)
+                    headers[index] = compared(ref.parts[0], heads[0][0], path, headers[index], noun)
         except BadPair as bad:
             return str(bad)
-        return tuple(headers[0] for headers in heads)
+        return tuple(map(_header_of_field, heads))
 
     def header(self, path: str) -> Header:
         if is_slide(path):
@@ -277,6 +281,12 @@ def _state(raw: str, part: str) -> FileState:
     states = [state_of(f"{raw}/{path}") if path else NO_FILE for path in paths]
     digest = int.from_bytes(blake3(repr(states).encode()).digest(length=7), "little")
     return digest, max(state[1] for state in states), max(state[2] for state in states)
+
+
+def _header_of_field(headers: Sequence[Header]) -> Header:
+    """Return the header of the first file of a field. It has the words for any of them that is at another place."""
+    elsewhere = elsewhere_in(headers)
+    return replace(headers[0], elsewhere=elsewhere) if elsewhere else headers[0]
 
 
 def _together(digests: Sequence[str]) -> str:

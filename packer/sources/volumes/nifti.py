@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
-from packer.decoding.decode import check_alike
+from packer.decoding.decode import compared, elsewhere_in
 from packer.decoding.header import Header, Strip
 from packer.decoding.raw_file import SEPARATOR, naming
 from packer.errors import BadPair
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Loaded, Source
 from packer.sources.given_fields import identity
-from packer.sources.volumes.nifti_source import PART, NiftiSource, class_slice
-from packer.sources.volumes.nifti_volume import THIRD
+from packer.sources.volumes.nifti_source import PART, NiftiSource, class_slice, notes_of
 from packer.sources.volumes.nifti_whole import NiftiVolumes
+from packer.sources.volumes.scan import Scan
 from packer.sources.volumes.volume_place import slice_place
 
 KEPT = 2
@@ -29,59 +30,57 @@ class NiftiSlices(NiftiSource):
     """The slices of pairs of volumes along an axis."""
 
     kind: ClassVar[str] = "nifti"
+    tool: ClassVar[str] = "nifti slices 1"
 
     def as_volumes(self) -> Source:
-        return NiftiVolumes(self.root, self.templates, self.volumes, self.axis, self.channels)
+        return NiftiVolumes(self.root, self.templates, self.volumes, self.rules, self.channels)
 
     def group_of(self, key: str) -> str:
         return key.rpartition("/")[0]
 
-    @property
-    def tools(self) -> tuple[str, ...]:
-        return ("nifti slices 1",) if self.axis == THIRD else ("nifti slices 1", f"along axis {self.axis}")
-
     def rows(self) -> Iterator[RowRef]:
         """Yield the slices of all volumes. One that cannot be read is a row, too, which is bad."""
         for (split, key), paths in self.volumes.items():
-            counts = set()
+            counts, image = [1], None
             for field, part in enumerate(paths):
-                try:
-                    counts.add(self._scan(field, part).slices)
-                except (BadPair, OSError):
-                    counts.add(1)
+                with suppress(BadPair, OSError):
+                    scan = self._scan(field, part, image)
+                    counts.append(scan.slices)
+                    image = image or scan
             for number in range(max(counts)):
-                form = _FORMS[self.axis].format(number)
+                form = _FORMS[self.rules.axis].format(number)
                 parts = (part.replace(SEPARATOR, form + SEPARATOR) + form for part in paths)
                 yield RowRef(split, f"{key}/{number:04}", tuple(parts))
 
     def load(self, ref: RowRef) -> Loaded:
         data: list[NDArray[Any] | Strip] = []
         try:
-            self._heads(ref)
-            for field, part in enumerate(ref.parts):
+            scans = list(self._scans(ref.parts))
+            heads = self._heads(ref, scans)
+            for field, (part, scan) in enumerate(zip(ref.parts, scans, strict=True)):
                 with naming(part):
-                    data.append(self._slice(field, part))
+                    data.append(self._slice(field, part, scan))
         except BadPair as bad:
             return Loaded.refused(bad, (), ("",) * len(ref.parts))
         arrays = [picture.stored.numbers if isinstance(picture, Strip) else picture for picture in data]
-        place = slice_place(self._scan(0, ref.parts[0]).volumes[0], _slice_number(ref.parts[0]))
-        return Loaded(tuple(data), tuple(map(identity, arrays)), place=place)
+        place = slice_place(scans[0], _slice_number(ref.parts[0]))
+        identities = tuple(map(identity, arrays))
+        return Loaded(tuple(data), identities, notes=notes_of(scans), place=place, elsewhere=elsewhere_in(heads))
 
-    def _heads(self, ref: RowRef) -> tuple[Header, ...]:
+    def _heads(self, ref: RowRef, scans: Sequence[Scan]) -> tuple[Header, ...]:
         """Return the headers of a row. Volumes with different numbers of slices have no good row."""
         heads, counts = [], []
-        for field, part in enumerate(ref.parts):
+        for field, (part, scan) in enumerate(zip(ref.parts, scans, strict=True)):
             with naming(part):
-                scan = self._scan(field, part)
                 heads.append(self._header(field, scan))
                 counts.append(scan.slices)
-        check_alike(ref.parts[0], heads[0], ref.parts[1], heads[1])
+        heads[1] = compared(ref.parts[0], heads[0], ref.parts[1], heads[1])
         if counts[0] != counts[1]:
             raise BadPair(f"{ref.parts[0]} is one of {counts[0]} slices, its label {ref.parts[1]} of {counts[1]}")
         return tuple(heads)
 
-    def _slice(self, field: int, part: str) -> NDArray[Any] | Strip:
-        scan, number = self._scan(field, part), _slice_number(part)
+    def _slice(self, field: int, part: str, scan: Scan) -> NDArray[Any] | Strip:
+        number = _slice_number(part)
         wholes = [
             self._unpacked.bytes(volume, KEPT * (len(scan.volumes) + 1)) if volume.is_read_whole else None
             for volume in scan.volumes

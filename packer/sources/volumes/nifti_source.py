@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.decoding.arrays import class_numbers, header_by
+from packer.decoding.decode import check_same_size
 from packer.decoding.header import Header
-from packer.decoding.raw_file import SEPARATOR
+from packer.decoding.raw_file import SEPARATOR, naming
 from packer.decoding.rules import MOST_PIXELS, check_size
 from packer.errors import BadPair
 from packer.pairs.fold_file import NAME as FOLDS
@@ -27,15 +28,19 @@ from packer.sources.container import Names
 from packer.sources.file_states import FileState, as_three_numbers, is_young, state_of
 from packer.sources.volumes.data_set_file import DataSetFile
 from packer.sources.volumes.nifti_pairs import Volumes, find_volumes, is_volume
-from packer.sources.volumes.nifti_volume import THIRD, Volume
+from packer.sources.volumes.nifti_volume import Volume
 from packer.sources.volumes.scan import KIND, Scan
 from packer.sources.volumes.unpacked_volumes import UnpackedVolumes
+from packer.sources.volumes.volume_rules import VolumeRules
+from packer.sources.volumes.volume_scaling import NEAREST, VolumeScaling
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 MOST_SEEN = 10_000
 """The files and folders that decide whether a folder is one of volumes."""
+TURNS = "axes as the image 1"
+"""The rule that turns the other files of a row."""
 PART = re.compile(r"(.*)\[(\d{1,9}|\d{1,9},:,:|:,\d{1,9},:)\]", re.DOTALL)
 """The name of a slice in a reference."""
 
@@ -44,6 +49,8 @@ class NiftiSource(Source):
     """Pairs of volumes: `--image imagesTr/{key}_{channel} --label labelsTr/{key}` name the files of pairs."""
 
     gives_arrays: ClassVar[bool] = True
+    tool: ClassVar[str]
+    """The version of the rules that make rows of files."""
     templates: tuple[str, ...] = ("", "")
 
     def __init__(
@@ -51,10 +58,10 @@ class NiftiSource(Source):
         root: Path,
         templates: tuple[str, ...],
         volumes: Volumes,
-        axis: int = THIRD,
+        rules: VolumeRules = VolumeRules(),  # noqa: B008 - it never changes
         channels: tuple[str, ...] = (),
     ) -> None:
-        self.root, self.templates, self.axis = root, templates, axis
+        self.root, self.templates, self.rules = root, templates, rules
         self.volumes, self.channels = volumes, channels
         self._known: dict[str, tuple[FileState, Volume]] = {}
         self._unpacked = UnpackedVolumes()
@@ -85,19 +92,37 @@ class NiftiSource(Source):
 
     @classmethod
     def from_json(cls, facts: dict[str, Any]) -> Source:
-        return cls(Path(facts["root"]), tuple(facts["templates"]), {}, facts["axis"], tuple(facts.get("channels", ())))
+        templates, channels = tuple(facts["templates"]), tuple(facts.get("channels", ()))
+        return cls(Path(facts["root"]), templates, {}, VolumeRules(*facts["rules"]), channels)
 
     def along(self, axis: int) -> Self:
-        return type(self)(self.root, self.templates, self.volumes, axis, self.channels)
+        return self._with(self.rules._replace(axis=axis))
+
+    def oriented(self, code: str) -> Self:
+        return self._with(self.rules._replace(orient=code))
+
+    def spaced(self, spacing: tuple[float, ...], interpolation: str) -> Self:
+        return self._with(self.rules._replace(spacing=spacing, interpolation=interpolation))
+
+    def _with(self, rules: VolumeRules) -> Self:
+        return type(self)(self.root, self.templates, self.volumes, rules, self.channels)
+
+    @property
+    def sides(self) -> str:
+        return ", ".join(self.rules.tools)
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        return (self.tool, TURNS, *self.rules.tools)
 
     def to_text(self) -> str:
-        facts = {"root": str(self.root), "templates": self.templates, "axis": self.axis}
+        facts = {"root": str(self.root), "templates": self.templates, "rules": self.rules}
         return json.dumps({"kind": self.kind, **facts, **({"channels": self.channels} if self.channels else {})})
 
     def heads(self, refs: Sequence[RowRef]) -> Iterator[Heads]:
         for ref in refs:
             try:
-                yield self._heads(ref)
+                yield self._heads(ref, list(self._scans(ref.parts)))
             except BadPair as bad:
                 yield str(bad)
 
@@ -120,7 +145,7 @@ class NiftiSource(Source):
         return UNKNOWN if any(map(is_young, file_states)) else size, written, changed
 
     @abstractmethod
-    def _heads(self, ref: RowRef) -> tuple[Header, ...]:
+    def _heads(self, ref: RowRef, scans: Sequence[Scan]) -> tuple[Header, ...]:
         """Return the headers of a row. Raise BadPair if they do not fit."""
 
     def _header(self, field: int, scan: Scan) -> Header:
@@ -140,23 +165,55 @@ class NiftiSource(Source):
         """Return the slices of a row that is a volume."""
         return None
 
-    def _scan(self, field: int, part: str) -> Scan:
-        """Return the headers of the files of a field."""
+    def _scans(self, parts: Sequence[str]) -> Iterator[Scan]:
+        """Yield the headers of the files of each field, which have the axes of the first file."""
+        image: Scan | None = None
+        for field, part in enumerate(parts):
+            with naming(part):
+                scan = self._scan(field, part, image)
+            image = image or scan
+            yield scan
+
+    def _scan(self, field: int, part: str, image: Scan | None) -> Scan:
+        """Return the headers of the files of a field, with the axes of the image."""
         paths = paths_of(part)
-        return Scan.of(paths, list(map(self._volume, paths)), () if field else self.channels)
+        volumes = list(map(self._volume, paths))
+        first = volumes[0].turned(self.rules.turn_of(volumes[0])) if image is None else image.volumes[0]
+        alike = [volume.like(first) for volume in volumes]
+        notes = (
+            f"{path} is turned to the axes of {first.path.name}"
+            for path, volume in zip(paths, alike, strict=True)
+            if volume.turn != first.turn
+        )
+        scan = Scan.of(paths, alike, () if field else self.channels)
+        return replace(scan, notes=tuple(notes), scaling=self._scaling(paths[0], alike[0], image))
+
+    def _scaling(self, path: str, volume: Volume, image: Scan | None) -> VolumeScaling | None:
+        """Return the way of a field to the stored size: of a label the way of its image, as nearest."""
+        if image is None:
+            return self.rules.scaling_of(volume)
+        if image.scaling is None:
+            return None
+        check_same_size(image.volumes[0].path.name, image.scaling.source, path, volume.upright)
+        return image.scaling._replace(interpolation=NEAREST)
 
     def _volume(self, path: str) -> Volume:
         """Return the header of a file, which is read again when the file changed."""
         state = state_of(f"{self.root}/{path}")
         kept = self._known.get(path)
         if kept is None or kept[0] != state:
-            kept = self._known[path] = state, Volume.open(self.root / path, self.axis)
+            kept = self._known[path] = state, Volume.open(self.root / path)
         return kept[1]
 
 
 def paths_of(part: str) -> list[str]:
     """Return the files of a field, without the number of a slice."""
     return [PART.sub(r"\1", path) for path in part.split(SEPARATOR)]
+
+
+def notes_of(scans: Sequence[Scan]) -> tuple[str, ...]:
+    """Return the notes of all fields of a row."""
+    return tuple(note for scan in scans for note in scan.notes)
 
 
 def class_slice(values: NDArray[Any]) -> NDArray[Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from zlib_ng import zlib_ng
 
-from packer.decoding.grid import Grid, GridTransform, usable
+from packer.decoding.find_axes import axes_like
+from packer.decoding.grid import Grid, GridTransform, turned, usable
+from packer.decoding.turn import UNTURNED, Turn
 from packer.errors import BadPair
 from readers.contract.kinds import MOST_BANDS
 from readers.contract.place import NIFTI, System
@@ -56,15 +58,15 @@ class Volume:
     slope: float
     intercept: float
     is_compressed: bool
-    axis: int
-    """The axis along which the slices follow each other."""
-    grid: Grid | None = None
-    """The place of the voxels in the world, if the header says it."""
+    turn: Turn = UNTURNED
+    """The axes of the file as the column, the row and the slice of a row of the pack."""
+    file_grid: Grid | None = None
+    """The place of the voxels in the world, in the order of the file's axes, if the header says it."""
     channels: int = 1
     """The volumes of a file with four sides: channels, or times. They follow each other in the file."""
 
     @classmethod
-    def open(cls, path: Path, axis: int = THIRD) -> Volume:
+    def open(cls, path: Path) -> Volume:
         """Read a header. Raise BadPair if it is not one of a single volume of numbers."""
         with open_raw(path) as file:
             start = file.read(2)
@@ -73,31 +75,37 @@ class Volume:
             head = b"".join(_unpacked(file, _HEAD)) if is_compressed else file.read(_HEAD)
             facts = _facts(head)
             grid = _grid(head, facts[1])
-            volume = cls(path, *facts[:5], is_compressed=is_compressed, axis=axis, grid=grid, channels=facts[5])
-            if volume.slices > MOST_SLICES:
-                raise BadPair(f"claims {volume.slices} slices; {MOST_SLICES} are read at most")
+            volume = cls(path, *facts[:5], is_compressed=is_compressed, file_grid=grid, channels=facts[5])
             length, needed = file.seek(0, 2), volume.offset + volume.size
             if length * MOST_RATIO < needed if is_compressed else length != needed:
                 raise BadPair(f"has {length} bytes; its header demands {needed}{' unpacked' if is_compressed else ''}")
         return volume
 
+    def turned(self, turn: Turn) -> Volume:
+        """Return the volume with these axes as its sides. Raise BadPair if it has too many slices then."""
+        volume = replace(self, turn=turn)
+        if volume.slices > MOST_SLICES:
+            raise BadPair(f"claims {volume.slices} slices; {MOST_SLICES} are read at most")
+        return volume
+
+    def like(self, first: Volume) -> Volume:
+        """Return the volume with the sides of another: turned, if it is at the same place then."""
+        return self.turned(axes_like(first.file_grid, self.file_grid).then(first.turn))
+
     @property
     def slices(self) -> int:
-        return self.sides[self.axis]
-
-    @property
-    def width(self) -> int:
-        """The number of columns of a slice: the side along the earlier of the other two axes."""
-        return self.sides[0 if self.axis else 1]
-
-    @property
-    def height(self) -> int:
-        return self.sides[1 if self.axis == THIRD else THIRD]
+        return self.upright[0]
 
     @property
     def upright(self) -> tuple[int, int, int]:
         """The number of slices, and their height and width."""
-        return self.slices, self.height, self.width
+        width, height, slices = self.turn.of(self.sides)
+        return slices, height, width
+
+    @property
+    def grid(self) -> Grid | None:
+        """The place of the voxels, in the order of column, row and slice."""
+        return None if self.file_grid is None else turned(self.file_grid, self.turn)
 
     @property
     def size(self) -> int:
@@ -111,7 +119,12 @@ class Volume:
     @property
     def is_read_whole(self) -> bool:
         """True if a slice is not one range of the file's bytes."""
-        return self.is_compressed or self.axis != THIRD
+        return self.is_compressed or self.turn.order[-1] != THIRD
+
+    @property
+    def is_in_order(self) -> bool:
+        """True if the slices follow each other in the file."""
+        return self.turn.order[-1] == THIRD and not self.turn.backwards[-1]
 
     @property
     def is_scaled(self) -> bool:
@@ -166,21 +179,23 @@ class Volume:
                 data.clear()
 
     def numbers(self, number: int, whole: bytearray | None = None, channel: int = 0) -> NDArray[Any]:
-        """Return the stored numbers (H,W) of a slice of a channel: the later one of the two axes left goes down.
-
-        They are taken from all bytes, if these are given or needed.
-        """
+        """Return the stored numbers (H,W) of a slice of a channel, from all bytes if these are given or needed."""
         start, size = self.offset + channel * self._channel_size, self._channel_size // self.slices
         if self.is_read_whole or whole is not None:
             every = np.frombuffer(whole or self.all_bytes(), self.dtype, math.prod(self.sides), start)
-            cut: NDArray[Any] = np.moveaxis(every.reshape(self.sides[::-1]), THIRD - self.axis, 0)[number]
+            cut: NDArray[Any] = self.turn.apply(every.reshape(self.sides[::-1]))[number]
             return cut
         with open_raw(self.path) as file:
-            file.seek(start + number * size)
+            file.seek(start + (self.slices - 1 - number if self.turn.backwards[-1] else number) * size)
             raw = file.read(size)
         if len(raw) != size:
             raise BadPair("is cut short")
-        return np.frombuffer(raw, self.dtype).reshape(self.height, self.width)
+        return self.slice_of(np.frombuffer(raw, self.dtype).reshape(self.sides[1::-1]))
+
+    def slice_of(self, plane: NDArray[Any]) -> NDArray[Any]:
+        """Return a plane of the file as a slice, if the slices are planes."""
+        turned_plane: NDArray[Any] = self.turn.apply(plane[None])[0]
+        return turned_plane
 
     def values(self, numbers: NDArray[Any]) -> NDArray[Any]:
         """Return the values of stored numbers."""
@@ -265,13 +280,13 @@ def _grid(head: bytes, sides: tuple[int, int, int]) -> Grid | None:
     if struct.unpack_from(order + "i", head)[0] == 348:
         quaternion, matrix = struct.unpack_from(order + "hh", head, 252)
         spacing = struct.unpack_from(order + "4f", head, 76)
-        turned, rows = struct.unpack_from(order + "6f", head, 256), struct.unpack_from(order + "12f", head, 280)
+        rotated, rows = struct.unpack_from(order + "6f", head, 256), struct.unpack_from(order + "12f", head, 280)
     else:
         quaternion, matrix = struct.unpack_from(order + "ii", head, 344)
         spacing = struct.unpack_from(order + "4d", head, 104)
-        turned, rows = struct.unpack_from(order + "6d", head, 352), struct.unpack_from(order + "12d", head, 400)
+        rotated, rows = struct.unpack_from(order + "6d", head, 352), struct.unpack_from(order + "12d", head, 400)
     steps = tuple(abs(step) or 1.0 for step in spacing[1:4])  # nibabel reads the sides of a voxel so
-    qform = _rotation(turned, spacing[0], steps) if quaternion > 0 else ()
+    qform = _rotation(rotated, spacing[0], steps) if quaternion > 0 else ()
     forms = {"sform": rows if matrix > 0 else (), "qform": qform}
     usable_forms = tuple((name, rows) for name, rows in forms.items() if usable(rows, 3))
     assumed = _by_spacing(steps, sides) if max(matrix, quaternion) <= 0 else ()
@@ -292,10 +307,10 @@ def _by_spacing(spacing: Sequence[float], sides: tuple[int, int, int]) -> GridTr
     return rows if usable(rows, 3) else ()
 
 
-def _rotation(turned: Sequence[float], factor: float, spacing: Sequence[float]) -> GridTransform:
+def _rotation(rotated: Sequence[float], factor: float, spacing: Sequence[float]) -> GridTransform:
     """Return the matrix of a quaternion, whose first part follows from the others, an offset, and the sides of a voxel;
     nothing if it is none."""
-    b, c, d, *offset = turned
+    b, c, d, *offset = rotated
     rest = 1 - b * b - c * c - d * d
     if not rest > -1e-5:
         return ()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
 from blake3 import blake3
 from numpy.typing import NDArray
 
-from packer.decoding.decode import check_alike
+from packer.decoding.decode import compared, elsewhere_in
 from packer.decoding.header import Header, Strip
 from packer.decoding.raw_file import naming
 from packer.errors import BadPair, LostFile
@@ -16,8 +16,7 @@ from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Lines, Loaded, Slices
 from packer.sources.file_states import state_of
 from packer.sources.volumes.nifti_lines import NiftiLines
-from packer.sources.volumes.nifti_source import NiftiSource, class_slice, paths_of
-from packer.sources.volumes.nifti_volume import THIRD
+from packer.sources.volumes.nifti_source import NiftiSource, class_slice, notes_of, paths_of
 from packer.sources.volumes.scan import Scan
 from packer.sources.volumes.volume_place import volume_place
 
@@ -26,15 +25,12 @@ class NiftiVolumes(NiftiSource):
     """Pairs of whole volumes, whose slices follow each other along an axis."""
 
     kind: ClassVar[str] = "nifti volumes"
+    tool: ClassVar[str] = "nifti volumes 1"
     gives_lines: ClassVar[bool] = True
     gives_volumes: ClassVar[bool] = True
 
     def as_volumes(self) -> NiftiVolumes:
         return self
-
-    @property
-    def tools(self) -> tuple[str, ...]:
-        return ("nifti volumes 1",) if self.axis == THIRD else ("nifti volumes 1", f"along axis {self.axis}")
 
     def rows(self) -> Iterator[RowRef]:
         for (split, key), paths in self.volumes.items():
@@ -48,33 +44,34 @@ class NiftiVolumes(NiftiSource):
         """Identify both files of a row that is too large for memory, which are then read once more."""
         return self._loaded(ref, self._lines)
 
-    def _loaded(self, ref: RowRef, read: Callable[[int, str], tuple[Slices | Lines, str]]) -> Loaded:
+    def _loaded(self, ref: RowRef, read: Callable[[int, str, Scan], tuple[Slices | Lines, str]]) -> Loaded:
         data: list[Slices | Lines] = []
         identities = [""] * len(ref.parts)
         try:
-            self._heads(ref)
-            for field, part in enumerate(ref.parts):
+            scans = list(self._scans(ref.parts))
+            heads = self._heads(ref, scans)
+            for field, (part, scan) in enumerate(zip(ref.parts, scans, strict=True)):
                 with naming(part):
-                    volume, identities[field] = read(field, part)
+                    volume, identities[field] = read(field, part, scan)
                     data.append(volume)
         except BadPair as bad:
             return Loaded.refused(bad, data, identities)
-        return Loaded(tuple(data), tuple(identities), place=volume_place(self._scan(0, ref.parts[0]).volumes[0]))
+        place, notes = volume_place(scans[0]), notes_of(scans)
+        return Loaded(tuple(data), tuple(identities), notes=notes, place=place, elsewhere=elsewhere_in(heads))
 
-    def _heads(self, ref: RowRef) -> tuple[Header, ...]:
+    def _heads(self, ref: RowRef, scans: Sequence[Scan]) -> tuple[Header, ...]:
         heads = []
-        for field, path in enumerate(ref.parts):
-            with naming(path):
-                heads.append(self._header(field, self._scan(field, path)))
-        check_alike(ref.parts[0], heads[0], ref.parts[1], heads[1])
-        return tuple(heads)
+        for field, (part, scan) in enumerate(zip(ref.parts, scans, strict=True)):
+            with naming(part):
+                heads.append(self._header(field, scan))
+        return heads[0], compared(ref.parts[0], heads[0], ref.parts[1], heads[1])
 
     def _slices(self, scan: Scan) -> int | None:
         return scan.slices
 
-    def _read(self, field: int, part: str) -> tuple[Slices, str]:
+    def _read(self, field: int, part: str, scan: Scan) -> tuple[Slices, str]:
         """Return a volume, and the BLAKE3 of the bytes of its files, unpacked."""
-        scan, paths = self._scan(field, part), paths_of(part)
+        paths = paths_of(part)
         states = [state_of(f"{self.root}/{path}") for path in paths]
         wholes = [volume.all_bytes() for volume in scan.volumes]
         if [state_of(f"{self.root}/{path}") for path in paths] != states:
@@ -86,9 +83,9 @@ class NiftiVolumes(NiftiSource):
 
         return Slices(scan.upright, values, part), _together([blake3(data).hexdigest() for data in wholes])
 
-    def _lines(self, field: int, part: str) -> tuple[NiftiLines, str]:
+    def _lines(self, field: int, part: str, scan: Scan) -> tuple[NiftiLines, str]:
         """Return a volume that is read when its slices are asked for, and the BLAKE3 of its files' bytes, unpacked."""
-        scan, digests = self._scan(field, part), []
+        digests = []
         lines = NiftiLines(scan, part, class_slice if field else None)
         for volume in scan.volumes:
             digest = blake3()

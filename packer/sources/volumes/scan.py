@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.decoding.grid import Grid, check_same_grid
+from packer.decoding.grid import Grid, other_place
 from packer.decoding.header import FilePixels, Header, Strip
 from packer.errors import BadPair
 from packer.sources.volumes.nifti_volume import Volume
+from packer.sources.volumes.volume_scaling import VolumeScaling
 from readers.contract.kinds import MOST_BANDS
 from readers.contract.tiles import size_text
 
@@ -26,20 +28,26 @@ class Scan:
     volumes: tuple[Volume, ...]
     names: tuple[str, ...] = ()
     """The names of the channels; empty if nothing names them all."""
+    elsewhere: str = ""
+    """The words for a channel at another place than the first."""
+    notes: tuple[str, ...] = ()
+    """The files that are turned to the axes of another, in words."""
+    scaling: VolumeScaling | None = None
+    """The way to the stored size, if it is not the size of the files."""
 
     @classmethod
     def of(cls, paths: Sequence[str], volumes: Sequence[Volume], names: tuple[str, ...] = ()) -> Scan:
-        """Put the files of a case together. Raise BadPair if they do not have one size and one place."""
-        first = volumes[0]
+        """Put the files of a case together. Raise BadPair if they do not have one size."""
+        first, elsewhere = volumes[0], ""
         for path, volume in zip(paths, volumes, strict=True):
             if volume.upright != first.upright:
                 sizes = f"{size_text(first.upright)}, and {path} has {size_text(volume.upright)}"
                 raise BadPair(f"{paths[0]} has the sides {sizes}; the channels of a case have one size")
-            check_same_grid(paths[0], first.grid, path, volume.grid, "channel")
+            elsewhere = elsewhere or other_place(paths[0], first.grid, path, volume.grid, "channel")
         channels = sum(volume.channels for volume in volumes)
         if channels > MOST_BANDS:
             raise BadPair(f"has {channels} channels; at most {MOST_BANDS} are packed as bands")
-        return cls(tuple(volumes), names if len(names) == channels else ())
+        return cls(tuple(volumes), names if len(names) == channels else (), elsewhere)
 
     @property
     def channels(self) -> int:
@@ -47,12 +55,12 @@ class Scan:
 
     @property
     def slices(self) -> int:
-        return self.volumes[0].slices
+        return self.upright[0]
 
     @property
     def upright(self) -> tuple[int, int, int]:
-        """The number of slices, and their height and width."""
-        return self.volumes[0].upright
+        """The number of stored slices, and their height and width."""
+        return self.volumes[0].upright if self.scaling is None else self.scaling.size
 
     @property
     def grid(self) -> Grid | None:
@@ -79,6 +87,7 @@ class Scan:
             slices=slices,
             grid=self.grid,
             band_names=self.names if channels > 1 else (),
+            elsewhere=self.elsewhere,
         )
 
     def picture(self, planes: Sequence[NDArray[Any]]) -> NDArray[Any] | Strip:
@@ -90,10 +99,17 @@ class Scan:
 
     def slice(self, number: int, wholes: Sequence[bytearray | None]) -> NDArray[Any] | Strip:
         """Return a slice. `wholes` has all bytes of each file that is not read in parts."""
-        return self.picture(
-            [
-                volume.values(volume.numbers(number, whole, channel))
-                for volume, whole in zip(self.volumes, wholes, strict=True)
-                for channel in range(volume.channels)
-            ]
-        )
+        sources = [
+            partial(_plane, volume, whole, channel)
+            for volume, whole in zip(self.volumes, wholes, strict=True)
+            for channel in range(volume.channels)
+        ]
+        return self.picture([self.scaled(source, number) for source in sources])
+
+    def scaled(self, source: Callable[[int], NDArray[Any]], number: int) -> NDArray[Any]:
+        """Return the values of a stored slice of a channel, whose slices in the file `source` returns."""
+        return source(number) if self.scaling is None else self.scaling.slice(source, number)
+
+
+def _plane(volume: Volume, whole: bytearray | None, channel: int, number: int) -> NDArray[Any]:
+    return volume.values(volume.numbers(number, whole, channel))

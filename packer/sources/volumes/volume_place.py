@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from packer.sources.volumes.nifti_volume import Volume
+from packer.sources.volumes.scan import Scan
 from readers.contract.place import Place
 
 
-def volume_place(volume: Volume) -> Place | None:
-    """Return the place of a volume: (column, row, slice) to x, y and z in mm. None if the header does not say it."""
-    if volume.grid is None or not volume.grid.transform:
-        return None
-    columns = [*(axis for axis in range(3) if axis != volume.axis), volume.axis, 3]
-    moved = np.reshape(volume.grid.transform, (3, 4))[:, columns]
-    return Place(volume.grid.system, tuple(moved.ravel().tolist()))
+def place_of_file(volume: Volume) -> Place | None:
+    """Return the place of a turned volume in its file: (column, row, slice) to x, y and z in mm.
+
+    None if the header does not say it.
+    """
+    grid = volume.grid
+    return None if grid is None or not grid.transform else Place(grid.system, grid.transform)
 
 
-def slice_place(volume: Volume, number: int) -> Place | None:
+def volume_place(scan: Scan) -> Place | None:
+    """Return the place of the volume that is stored."""
+    place, scaling = place_of_file(scan.volumes[0]), scan.scaling
+    if place is None or scaling is None:
+        return place
+    steps = [source / side for source, side in zip(scaling.source, scaling.size, strict=True)]
+    return place.part((0, 0, 0), steps)
+
+
+def slice_place(scan: Scan, number: int) -> Place | None:
     """Return the place of a slice: (column, row) to x, y and z."""
-    place = volume_place(volume)
+    place = volume_place(scan)
     if place is None:
         return None
     matrix = place.matrix
