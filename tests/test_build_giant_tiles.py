@@ -14,7 +14,7 @@ from PIL import Image
 from packer import build_pack
 from packer.decoding.strips.strip_file import StripFile
 from packer.decoding.strips.tiff import TiffLines
-from packer.errors import InputError
+from packer.errors import InputError, RejectedError
 from readers import open_dataset
 from readers.contract import giant
 
@@ -104,6 +104,18 @@ def test_damage_and_other_sizes_are_named(tmp_path: Path, monkeypatch: pytest.Mo
     write(tmp_path / "raw/labels/s2.png", np.zeros((HEIGHT, WIDTH), np.uint8), format="PNG")
     with pytest.raises(InputError, match=r"s2\.png: is 164x130, its label labels/s2\.png is 150x130"):
         build(tmp_path / "raw", tmp_path / "out")
+
+
+def test_an_unknown_number_is_at_its_row_of_the_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(giant, "GIANT", 0)
+    write_pairs(tmp_path / "raw", SAVED["png"], count=1)
+    label = np.zeros((HEIGHT, WIDTH), np.uint8)
+    label[101, 5] = 77
+    write(tmp_path / "raw/labels/s0.png", label, format="PNG")
+    with pytest.raises(RejectedError) as caught:
+        build(tmp_path / "raw", tmp_path / "out")
+    assert "77" in str(caught.value)
+    assert "rows are counted from row 96 of the picture" in str(caught.value)
 
 
 def test_a_file_that_changes_while_it_is_read_is_not_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

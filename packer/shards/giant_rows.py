@@ -87,8 +87,8 @@ def build(
     with target_errors(path.parent.parent), path.open("wb") as file, parts as decoded_strips, masked:
         tiles = _Tiles(file, rule, grid.count) if kept is None else _Kept(file, kept)
         for strip, data in decoded_strips:
-            with naming(name), _counted_from(strip.start, data):
-                _check_reading(rule, data)
+            with naming(name), counted_from(strip.start, data):
+                check_reading(rule, data)
                 numbers = np.empty(field.row_shape(strip.stop - strip.start, *lines.size[1:]), field.dtype)
                 decoded = kind.decode(data)
                 if mask is not None:
@@ -98,7 +98,7 @@ def build(
             header = data.header if isinstance(data, Strip) else None
             lossy = list[FieldStatistics]()
             for line in _lines_of_tiles(field, numbers):
-                with naming(name), _counted_from(strip.start, data):
+                with naming(name), counted_from(strip.start, data):
                     encoded = tiles.encoded(line)
                 file.write(encoded.stored)  # not the fault of the picture if the disk is full
                 if encoded.numbers is not None:
@@ -178,7 +178,7 @@ def stored_statistics(shard: Shard, field: Field, row: int) -> FieldStatistics:
 
 
 @contextmanager
-def _counted_from(top: int, data: Given) -> Iterator[None]:
+def counted_from(top: int, data: Given) -> Iterator[None]:
     """Add to a reason from where its positions are counted. Slices are named by their numbers."""
     try:
         yield
@@ -188,7 +188,7 @@ def _counted_from(top: int, data: Given) -> Iterator[None]:
         raise BadPair(f"{bad} (rows are counted from row {top} of the picture)") from None
 
 
-def _check_reading(rule: FieldRule, data: Given) -> None:
+def check_reading(rule: FieldRule, data: Given) -> None:
     """Refuse a label if only the whole picture shows how to read it."""
     is_binary = isinstance(rule.read, LabelRules) and rule.read.codec == BINARY
     if is_binary and isinstance(data, Strip) and data.header.has_palette:

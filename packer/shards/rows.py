@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from io import BytesIO
@@ -153,7 +153,7 @@ class RowMaker:
                 windows = list(map(LineWindow, fields))
                 for top, numbers in _by_top(targets):
                     data, headers = self._strip(windows, names, top, fields[0].size[0])
-                    decoded = self._masked(self._decoded(names, data))
+                    decoded = self._masked(self._decoded_strips(names, top, data))
                     for number in numbers:
                         rows[number] = self._tile(targets[number], inputs[number], decoded, data, fields[0].size)
                 loaded = self._noting_no_data(self._at_one_place(loaded, headers), headers)
@@ -177,6 +177,15 @@ class RowMaker:
             strips = zip(name.split(SEPARATOR), strips_of(data[-1]), strict=True)
             headers.append({path: strip.header for path, strip in strips if strip})
         return data, headers
+
+    def _decoded_strips(self, names: Sequence[str], top: int, data: Sequence[Given]) -> list[Decoded]:
+        """Decode the lines of each field from `top` on. Positions in messages are of the picture."""
+        decoded = []
+        for name, rule, kind, lines in zip(names, self._rules, self._kinds, data, strict=True):
+            with naming(name), giant_rows.counted_from(top, lines):
+                giant_rows.check_reading(rule, lines)
+                decoded.append(kind.decode(lines))
+        return decoded
 
     def _tile(
         self, target: RowTarget, source: RowInput, fields: Sequence[Decoded], data: Sequence[Given], size: Size
@@ -300,18 +309,13 @@ class RowMaker:
 
     def _decode(self, piece: Piece, data_of: Mapping[int, Given]) -> list[Decoded]:
         """Decode all fields of a row."""
-        names = [_name(piece.ref, piece.ref.parts[number], data) for number, data in data_of.items()]
-        fields = self._decoded(names, data_of.values())
-        for number, field in enumerate(fields):
-            self._check_size(piece, names, number, fields[0].size, field.size)
-        return self._masked(fields)
-
-    def _decoded(self, names: Sequence[str], data: Iterable[Given]) -> list[Decoded]:
         fields: list[Decoded] = []
-        for name, kind, content in zip(names, self._kinds, data, strict=True):
-            with naming(name):
-                fields.append(kind.decode(content))
-        return fields
+        names = [_name(piece.ref, piece.ref.parts[number], data) for number, data in data_of.items()]
+        for number, (kind, data) in enumerate(zip(self._kinds, data_of.values(), strict=True)):
+            with naming(names[number]):
+                fields.append(kind.decode(data))
+            self._check_size(piece, names, number, fields[0].size, fields[-1].size)
+        return self._masked(fields)
 
     def _masked(self, fields: list[Decoded]) -> list[Decoded]:
         """Return the fields of a row, with labels ignored where there is no data if the rules say so."""
