@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from readers.contract.errors import RequestError
+from readers.contract.errors import DamagedError, RequestError
 from readers.contract.fields import IMAGE, LABEL, READABLE, Field
 from readers.contract.kinds import CLASSES, KINDS, PICTURE, VALUES
 from readers.contract.manifest import ALL
@@ -24,7 +24,7 @@ from readers.pictures.count import class_pixels
 from readers.pictures.draw import Drawing, Look, Picture, draw
 from readers.pictures.legend import Legend, LegendLine, legend_of, percent
 from readers.pictures.overlay import overlay
-from readers.pictures.shrink import SAMPLES, ShownSize, fitted
+from readers.pictures.shrink import SAMPLES, ShownSize, fitted, proportioned
 from readers.pictures.window import ShownPart, has_window
 
 if TYPE_CHECKING:
@@ -121,10 +121,14 @@ class RowPictures:
         return palette.colour_blind if self._style.colour_blind else palette
 
     def size(self, row: int) -> ShownSize:
-        """Return the height and width of the picture of a row."""
+        """Return the height and width of the picture of a row, in the proportions of the world if they are known."""
         shard, inside = self.pack.table.locate(row)
         height, width = self.pack.shard(shard).size(inside)[-2:]
-        return height, width
+        try:
+            place = self.pack.place(row)
+        except DamagedError:  # of a receipt, which `packer verify` names; the pixels can be drawn
+            place = None
+        return (height, width) if place is None else proportioned((height, width), place.spacing[-2:])
 
     def size_text(self, row: int) -> str:
         """Return the sides of a row in words, also of a whole volume."""

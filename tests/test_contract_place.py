@@ -35,6 +35,7 @@ from readers.contract.errors import DamagedError, RequestError
 from readers.contract.json_entry import Entry, JsonProblem
 from readers.contract.place import GEO, NIFTI, Place, System, places_json, read_places
 from readers.contract.receipt import Receipt
+from readers.pictures.shrink import proportioned
 
 pytestmark = [
     pytest.mark.usefixtures("in_process"),
@@ -511,3 +512,16 @@ def test_a_part_that_does_not_fit_is_refused(part: Any, start: tuple[int, ...], 
     with pytest.raises(RequestError, match=words), PredictionFile(tmp_path / "p.tif", (9, 9), "u1") as file:
         file.write(part, *start)
     assert not list(tmp_path.iterdir())
+
+
+def test_pictures_have_the_proportions_of_the_world(tmp_path: Path) -> None:
+    """Voxels of 3 mm from slice to slice were drawn as wide as those of 1.5 mm."""
+    make_scan(tmp_path / "raw", np.diag([-1.5, 2, 3, 1]))
+    build(tmp_path / "raw", tmp_path / "volumes", volumes=True)
+    build(tmp_path / "raw", tmp_path / "slices", size="native", axis=0)
+    volume, slices = (open_dataset(tmp_path / name) for name in ("volumes", "slices"))
+    assert volume.show(0).size == (7, 12)  # 9 rows of 2 mm in 7 columns of 1.5 mm
+    assert slices.show(0).size == (9, 8)  # 5 slices of 3 mm in 9 rows of 2 mm
+    assert proportioned((10, 20), (1, 1)) == proportioned((10, 20), (1, 1.005)) == (10, 20)
+    assert proportioned((10, 20), (1, 0)) == proportioned((10, 20), (1e9, 1)) == (10, 20)
+    assert proportioned((10, 20), (1, 2.5)) == (10, 50)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ ShownSize = tuple[int, int]
 """Height and width."""
 SAMPLES = 3
 """A shown pixel is the mean of at most this number of pixels on each side of the part that it covers."""
+MOST_RATIO, LEAST_DIFFERENCE = 100, 0.01
+"""The most that a pixel is longer than wide in pictures, and the least."""
 THINNEST = 3
 """The least height or width of a picture that is made to fit."""
 
@@ -21,6 +24,19 @@ def fitted(size: ShownSize, box: ShownSize) -> ShownSize:
     scale = max(1, int(scale)) if scale >= 1 else scale
     height, width = (max(round(side * scale), min(THINNEST, room)) for side, room in zip(size, box, strict=True))
     return height, width
+
+
+def proportioned(size: ShownSize, steps: Sequence[float]) -> ShownSize:
+    """Return a size in the proportions of the world, by the distances from row to row and from column to column.
+
+    The side with the larger steps grows. A distance that is not known, or a hundredth of the other, changes nothing.
+    """
+    down, across = steps
+    ratio = down / across if across > 0 else 0.0
+    if not 1 / MOST_RATIO <= ratio <= MOST_RATIO or abs(ratio - 1) < LEAST_DIFFERENCE:
+        return size
+    height, width = size
+    return (round(height * ratio), width) if ratio > 1 else (height, round(width / ratio))
 
 
 def nearest(pixels: NDArray[Any], size: ShownSize) -> NDArray[Any]:
