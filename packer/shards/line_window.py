@@ -25,6 +25,7 @@ class LineWindow:
         parts = []
         if self._kept is not None and top < self._bottom:
             parts.append(_lines_of(self._kept, slice(top - self._top, bottom - self._top)))
+        self._kept = None  # the next lines take their memory
         if max(top, self._bottom) < bottom:
             parts.append(self._lines.lines(max(top, self._bottom), bottom))
         self._kept, self._top, self._bottom = _joined(parts), top, max(bottom, self._bottom)

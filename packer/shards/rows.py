@@ -156,9 +156,8 @@ class RowMaker:
                     decoded = self._masked(self._decoded_strips(names, top, data))
                     for number in numbers:
                         rows[number] = self._tile(targets[number], inputs[number], decoded, data, fields[0].size)
+                    del data, decoded  # the next lines take their memory
                 loaded = self._noting_no_data(self._at_one_place(loaded, headers), headers)
-                if not np.array_equal(self._source.states([first.ref])[0], state):
-                    raise LostFile(f"{names[0]}: changed while it was read; build again")
             except BadPair as bad:
                 self._check_not_lost(first, bad)
                 return [Row(source, reject=str(bad), state=state) for source in inputs]

@@ -4,11 +4,13 @@ of it, and of windows that are read.
     tools/run bench.giant [--side 30000] [--format npy] [--image tiles:256] [--label tiles-zstd:256] [--keep FOLDER]
     tools/run bench.giant --volume nii.gz --side 1024 --image tiles:64 --label tiles-zstd:64
     tools/run bench.giant --slide --side 20000
+    tools/run bench.giant --tiles 512
 
 The picture and its label are BigTIFFs of deflate tiles, made of waves and noise. A volume has half as many slices as
 lines, of 16 bits, and is a NIfTI file or a TIFF with many pages of deflate. A slide is an Aperio SVS with three levels
-of JPEG tiles, and openslide alone also decodes it. Memory is that of all processes together, without pages of files,
-which the kernel takes back when it needs them. Windows have random positions. The pages of the pack were dropped before
+of JPEG tiles, and openslide alone also decodes it. With --tiles the picture is cut into rows of this side, and their
+labels are extracted as predictions. Memory is that of all processes together, without pages of files, which the kernel
+takes back when it needs them. Windows have random positions. The pages of the pack were dropped before
 the first one.
 """
 
@@ -25,12 +27,14 @@ from pathlib import Path
 from random import Random
 from statistics import median
 
+import numpy as np
 from program import parser
 from scenes.giant_tiff import CLASSES, make_giant, picture_lines
 from scenes.giant_volume import VOLUMES, make_volume
 from scenes.slide_files import TILE, write_slide
 
 from packer.decoding.slide import open_slide
+from readers import open_dataset
 from readers.contract.fields import Field
 from readers.contract.manifest import STORAGES
 from readers.contract.tiles import size_text
@@ -46,6 +50,7 @@ def main() -> None:
     asked.add_argument("--side", type=int, default=30000)
     asked.add_argument("--volume", choices=VOLUMES, help="the form of a volume; without it a picture")
     asked.add_argument("--slide", action="store_true", help="have the picture in a slide")
+    asked.add_argument("--tiles", type=int, help="cut tiles of this side")
     asked.add_argument("--format", choices=STORAGES, default="npy")
     asked.add_argument("--image", default="tiles:256")
     asked.add_argument("--label", default="tiles-zstd:256")
@@ -59,6 +64,9 @@ def main() -> None:
         sides = size if options.volume is None else (options.side // 2, *size)
         if not raw.is_dir():
             _make(raw, sides, form)
+        if options.tiles:
+            _cut(raw, Path(temporary), options.tiles, options.format)
+            return
         if options.slide:
             print(f"openslide alone: {_decoded(raw / SLIDE):.1f} s")
         raw_bytes = prod(sides) * (4 if options.volume is None else 3)
@@ -90,6 +98,22 @@ def _make(raw: Path, sides: tuple[int, ...], form: str) -> None:
     make_giant(raw, (height, width), picture=not form)
     if form:
         write_slide(raw / SLIDE, (height, width), picture_lines((height, width)))
+
+
+def _cut(raw: Path, folder: Path, tile: int, storage: str) -> None:
+    """Build a pack of tiles, and extract their labels as predictions."""
+    tiles = ["--fit", "tile", "--size", f"{tile}x{tile}", "--max-pixels", str(1 << 32), "--classes", str(CLASSES)]
+    options = [*tiles, "--labels", "index", "--format", storage]
+    seconds, memory = _run("build", *options, str(raw), str(folder / "out"))
+    rows = open_dataset(folder / "out", fields=("label",))
+    print(f"{len(rows)} tiles: {seconds:.1f} s, {memory / MIB:,.0f} MiB of memory")
+    for row in range(len(rows)):
+        path = folder / "predictions" / f"{rows.key(row)}.npy"
+        path.parent.mkdir(exist_ok=True)
+        np.save(path, rows[row][0].numpy())
+    command = ["extract", "--predictions", str(folder / "predictions"), str(folder / "out"), str(folder / "maps")]
+    seconds, memory = _run(*command)
+    print(f"their predictions as a TIFF: {seconds:.1f} s, {memory / MIB:,.0f} MiB of memory")
 
 
 def _decoded(path: Path) -> float:

@@ -57,15 +57,14 @@ class SlideFile:
         return self._header.size
 
     def lines(self, top: int, bottom: int) -> Picture:
-        """Return some lines. With the last ones a file that changed is refused."""
+        """Return some lines. A file that changed is refused."""
         numbers = np.empty((bottom - top, self.size[1], 3), np.uint8)
         for first in range(top // self._step * self._step, bottom, self._step):
             band = self._lines_from(first)
             start, stop = max(first, top), min(first + len(band), bottom)
             numbers[start - top : stop - top] = band[start - first : stop - first]
-        if bottom == self.size[0]:
-            for file in self._files:
-                file.check_unchanged()
+        for file in self._files:
+            file.check_unchanged()
         return Strip(replace(self._header, stored_height=bottom - top), FilePixels(numbers))
 
     def close(self) -> None:

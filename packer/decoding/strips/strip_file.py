@@ -59,10 +59,9 @@ class StripFile:
         return self._lines.whole_bytes
 
     def lines(self, top: int, bottom: int) -> Picture:
-        """Return some lines, in order; some may be left out. With the last ones a file that changed is refused."""
+        """Return some lines, in order; some may be left out. A file that changed is refused."""
         stored = self._lines.lines(top, bottom)
-        if bottom == self.size[0]:
-            self._data.check_unchanged()
+        self._data.check_unchanged()
         return Strip(replace(self._header, stored_height=bottom - top), stored)
 
     def close(self) -> None:
