@@ -145,6 +145,15 @@ def test_each_file_may_name_a_number_of_its_own(tmp_path: Path) -> None:
     assert Manifest.load(built).fields[0].fill == 0
 
 
+def test_probe_reads_pictures_that_name_a_number(tmp_path: Path) -> None:
+    numbers = scene("float32")
+    numbers[:, 30:, 60:] = np.nan
+    write_scene(tmp_path / "raw", "a", numbers, -9999)
+    probed = json_of("probe", "--json", tmp_path / "raw")
+    assert not probed["bad"]
+    assert "no-data:image=-9999" in {each["accept"] for each in probed["findings"]}
+
+
 def test_none_packs_all_pixels_alike(tmp_path: Path) -> None:
     write_scene(tmp_path / "raw", "a", scene("float32"), -9999)
     built = build(tmp_path / "raw", tmp_path / "out", nodata="none")

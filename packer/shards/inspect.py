@@ -17,6 +17,7 @@ from packer.decoding.bands import Bands, read_bands
 from packer.decoding.decode import LabelFile, decode_image, header_of, read_label
 from packer.decoding.grid import Grid
 from packer.decoding.header import Header
+from packer.decoding.no_data_choice import FILE
 from packer.decoding.raw_file import naming
 from packer.decoding.rules import MOST_PIXELS, ImageRules
 from packer.errors import BadPair
@@ -233,7 +234,8 @@ def _image(data: FieldData, rules: ImageRules | None, max_pixels: int) -> NDArra
     if rules is None:
         header = header_of(data, max_pixels)
         whole = WHOLE_RANGE if header.dtype != "|u1" else None
-        rules = ImageRules(whole, "drop", max_pixels, bands=ALL if header.extra else None)
+        rules = ImageRules(whole, "drop", max_pixels, bands=ALL if header.extra or header.no_data else None)
+        rules = replace(rules, no_data=FILE) if header.no_data else rules
     return decode_image(data, rules) if rules.bands is None else read_bands(data, Bands(rules.bands), rules)
 
 
