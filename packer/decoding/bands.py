@@ -10,12 +10,13 @@ import numpy as np
 
 from packer.decoding.band_choice import ALL, GRAY, RGB, BandChoice
 from packer.decoding.decode import header_of
-from packer.decoding.header import FilePixels, Header, Picture, Pixels
+from packer.decoding.header import BandFiles, FilePixels, Header, Picture, Pixels
 from packer.decoding.no_data import without_data
 from packer.decoding.no_data_choice import FILE, number_of
+from packer.decoding.raw_file import naming_number
 from packer.decoding.raw_pixels import TRANSPARENT, coloured, ranged, read_stored, upright
 from packer.decoding.rules import ImageRules
-from packer.errors import BadPair
+from packer.errors import BadPair, first_of
 from readers.contract.kinds import MOST_BANDS
 
 DTYPES = ("|u1", "<u2", "<i2", "<f2", "<f4")
@@ -29,7 +30,7 @@ FEW_BITS = "gray of few bits 2"
 class Bands:
     """`all` means all bands of the file, alpha included.
 
-    `gray` and `rgb` have none. Numbers count from 1, in any order.
+    `gray` and `rgb` have none. Numbers count from 1, in any order, as names are.
     """
 
     chosen: BandChoice = ALL
@@ -42,12 +43,24 @@ class Bands:
                 raise BadPair(f"has {len(names)} bands; at most {MOST_BANDS} are packed, so choose some")
             return names
         if isinstance(self.chosen, tuple):
-            if max(self.chosen) > len(names):
-                raise BadPair(f"has {len(names)} bands, and no band {max(self.chosen)}")
-            return tuple(names[number - 1] for number in self.chosen)
+            return tuple(names[position] for position in self.positions(names))
         if header.extra or header.colours not in (1, 3):
-            raise BadPair(f"has {len(names)} bands, which are not {self.chosen}; choose them by their numbers")
+            raise BadPair(f"has {len(names)} bands, which are not {self.chosen}; choose them by their numbers or names")
         return _COLOURS if self.chosen == RGB else (GRAY,)
+
+    def positions(self, names: Sequence[str]) -> list[int]:
+        """Return the positions of the chosen bands in a file. Raise BadPair if it lacks one."""
+        positions = []
+        for band in self.chosen:
+            if isinstance(band, str):
+                if band not in names:
+                    raise BadPair(f"has the bands {', '.join(first_of(names, MOST_BANDS))}, and no band {band}")
+                positions.append(names.index(band))
+            elif band > len(names):
+                raise BadPair(f"has {len(names)} bands, and no band {band}")
+            else:
+                positions.append(band - 1)
+        return positions
 
     def may_be_of_few_bits(self, names: Sequence[str]) -> bool:
         """Return whether stored bands with these names could come from gray of 1, 2 or 4 bits."""
@@ -73,6 +86,8 @@ def read_bands(data: Picture, bands: Bands, rules: ImageRules) -> Pixels:
     """
     header = header_of(data, rules.max_pixels)
     bands.check(header, rules)
+    if isinstance(data, BandFiles):
+        return _read_files(data, header, bands, rules)
     stored = coloured(read_stored(data, header))
     numbers = _chosen(stored, header, bands, rules)
     is_kept = numbers.dtype.kind != "f" and rules.image_range is None
@@ -82,6 +97,27 @@ def read_bands(data: Picture, bands: Bands, rules: ImageRules) -> Pixels:
     checked = _checked(np.where(missing, numbers.dtype.type(0), numbers), rules)
     checked[missing] = np.nan
     return upright(checked, header)
+
+
+def _read_files(picture: BandFiles, header: Header, bands: Bands, rules: ImageRules) -> Pixels:
+    """Return a picture whose bands are in files of their own. Pixels of a coarser file are repeated: none is invented.
+
+    The number for pixels without data that a file names is the one of its band.
+    """
+    height, width = header.size
+    names = bands.names(header)
+    pixels: Pixels | None = None
+    for index, name in enumerate(names):
+        number = picture.names.index(name)
+        with naming_number(number):
+            band = read_bands(picture.files[number], Bands(), rules)
+        if pixels is None:
+            pixels = np.empty((height, width, len(names)), band.dtype)
+        rows, columns = band.shape[:2]
+        cells = pixels.reshape(rows, height // rows, columns, width // columns, len(names))
+        cells[..., index] = band[:, None, :]
+    assert pixels is not None, "a picture has a band"
+    return pixels
 
 
 def _checked(numbers: Pixels, rules: ImageRules) -> Pixels:
@@ -116,7 +152,7 @@ def _chosen(stored: FilePixels, header: Header, bands: Bands, rules: ImageRules)
     if numbers.shape[2] != len(_names(header)) - (header.has_alpha and not takes_alpha):
         raise BadPair(f"decodes to {numbers.shape[2]} bands, and its header names other bands")
     if isinstance(bands.chosen, tuple):
-        return np.ascontiguousarray(numbers[..., [number - 1 for number in bands.chosen]])
+        return np.ascontiguousarray(numbers[..., bands.positions(_names(header))])
     if bands.chosen == RGB and numbers.shape[2] == 1:
         return numbers.repeat(3, axis=2)
     if bands.chosen == GRAY and numbers.shape[2] == 3:

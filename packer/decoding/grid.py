@@ -68,6 +68,16 @@ def turned(grid: Grid, orientation: int) -> Grid:
     return grid._replace(sides=sides, transforms=tuple(transforms))
 
 
+def finer(grid: Grid, factors: tuple[int, int]) -> Grid:
+    """Return the grid of a picture whose lines and columns are repeated as often as these factors say."""
+    down, right = factors
+    transforms = tuple(
+        (name, tuple(number / (right, down, 1)[index % 3] for index, number in enumerate(numbers)))
+        for name, numbers in grid.transforms
+    )
+    return grid._replace(sides=(grid.sides[0] * right, grid.sides[1] * down), transforms=transforms)
+
+
 def check_same_grid(image: str, grid: Grid | None, label: str, other: Grid | None, noun: str) -> None:
     """Refuse two files whose headers say that their pixels are at other places. A file without a place is at any."""
     if grid is None or other is None:

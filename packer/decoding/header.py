@@ -46,6 +46,8 @@ class Header:
     """The number that the file names for pixels without data."""
     band_names: tuple[str, ...] = ()
     """The names of all bands, if the file or its data set names them."""
+    no_data_of: tuple[str, ...] = field(default=(), compare=False)
+    """The number for pixels without data of each band, if these are in files that name different ones."""
 
     @property
     def plain_depth(self) -> int:
@@ -119,8 +121,20 @@ class Strip:
     stored: FilePixels
 
 
-Picture: TypeAlias = "bytes | Pixels | Strip"
-"""A file, an array, or lines of a picture that is too large to be decoded at once."""
+BANDS_OF_FILES = "bands of files 1"
+"""The rule for recipes: the finest file of a picture decides its size, and pixels of coarser ones are repeated."""
+
+
+@dataclass(frozen=True)
+class BandFiles:
+    """A picture whose bands are in files of their own: the name of each band, and its file or lines of it."""
+
+    names: tuple[str, ...]
+    files: tuple[bytes | Strip, ...]
+
+
+Picture: TypeAlias = "bytes | Pixels | Strip | BandFiles"
+"""A file, an array, lines of a picture that is too large to be decoded at once, or the files of bands."""
 
 
 class FileBytes(Protocol):

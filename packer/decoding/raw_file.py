@@ -13,6 +13,15 @@ SEPARATOR = "\t"
 
 
 @contextmanager
+def naming_number(number: int) -> Iterator[None]:
+    """Say which of the files of a field is to blame, for `naming`."""
+    try:
+        yield
+    except BadPair as bad:
+        raise BadFile(number, str(bad)) from None
+
+
+@contextmanager
 def naming(path: str) -> Iterator[None]:
     """Put a file's name in front of the reason why it is bad. Several paths have the separator between them."""
     try:

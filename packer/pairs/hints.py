@@ -37,15 +37,15 @@ def _templates(files: list[str], most: int) -> list[str]:
 
 
 def _channels(files: list[str]) -> Iterator[str]:
-    """Name cases of nnU-Net whose channels have a file each: a template would pack one of them alone."""
+    """Name cases of nnU-Net whose channels have a file each."""
     channels = [match for path in files if (match := CHANNEL.fullmatch(path))]
     cases = Counter(match["case"] for match in channels)
     if cases and max(cases.values()) > 1:
         images, (case, count) = channels[0]["folder"], cases.most_common(1)[0]
         labels = images.removesuffix("imagesTr") + "labelsTr"
         yield (
-            f"{images} has the form of nnU-Net with several channels, such as {count} of {case}; they are not packed "
-            f"together yet. --image '{images}/{{key}}_0000' --label '{labels}/{{key}}' packs one alone"
+            f"{images} has the form of nnU-Net with several channels, such as {count} of {case}; --image "
+            f"'{images}/{{key}}_{{channel}}' --label '{labels}/{{key}}' makes them bands of one picture"
         )
 
 

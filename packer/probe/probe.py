@@ -105,7 +105,10 @@ def _probe(request: ProbeRequest) -> ProbeResult:
     slides = any(is_slide(pair.image) for pair in pairing.pairs)
     if slides:
         check_readable(request.objects is not None)
-    folder = replace(request.objects or FolderSource(request.raw), pairs=pairing.pairs, slides=slides)
+    templates = (pairing.image_template, pairing.label_template)
+    folder = replace(
+        request.objects or FolderSource(request.raw), pairs=pairing.pairs, templates=templates, slides=slides
+    )
     source = nifti_volumes(request.raw, pairing) or with_volumes(folder)
     with open_sampler(source, request.workers, request.task_timeout) as sampler:
         survey = survey_pairs(folder, sampler, request.sample, request.near_duplicates)

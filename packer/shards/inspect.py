@@ -157,7 +157,7 @@ def inspect_pair(request: InspectRequest, source: Source) -> LabelCounts:
 def _header(*facts: Any) -> Header:
     """Return a header whose facts were JSON."""
     header = Header(*facts)
-    header = replace(header, band_names=tuple(header.band_names))
+    header = replace(header, band_names=tuple(header.band_names), no_data_of=tuple(header.no_data_of))
     if header.grid is None:
         return header
     sides, transforms, (kind, crs, keys, numbers, text), assumed = header.grid
@@ -233,7 +233,7 @@ def _image(data: FieldData, rules: ImageRules | None, max_pixels: int) -> NDArra
     if rules is None:
         header = header_of(data, max_pixels)
         whole = WHOLE_RANGE if header.dtype != "|u1" else None
-        rules = ImageRules(whole, "drop", max_pixels, bands=ALL if header.extra else None)
+        rules = ImageRules(whole, "drop", max_pixels, bands=ALL if header.extra or header.band_names else None)
     return decode_image(data, rules) if rules.bands is None else read_bands(data, Bands(rules.bands), rules)
 
 

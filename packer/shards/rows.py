@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from zlib_ng.zlib_ng import crc32
 
-from packer.decoding.decode import check_same_size
+from packer.decoding.decode import check_same_size, header_of
 from packer.decoding.file_types import read_header
 from packer.decoding.grid import check_same_grid
-from packer.decoding.header import Header
+from packer.decoding.header import BandFiles, Header
 from packer.decoding.jpeg2000 import SIGNATURES as JPEG_2000
 from packer.decoding.raw_file import SEPARATOR, naming
 from packer.decoding.tiff.picture import SIGNATURES as TIFF
@@ -148,7 +148,7 @@ class RowMaker:
                     self._check_size(piece, names, number, fields[0].size, lines.size)
                 built = self._build(target, fields, names, scratch)
                 headers = [
-                    {} if stored.header is None else {name: stored.header}
+                    {} if stored.header is None else {_first_file(name): stored.header}
                     for name, stored in zip(names, built, strict=True)
                 ]
                 self._check_grids(headers)
@@ -229,10 +229,10 @@ class RowMaker:
     def _check_size(self, piece: Piece, names: Sequence[str], number: int, first: Size, size: Size) -> None:
         """Refuse a field of another size than the first, and another size than the planned one if it decides the
         rows."""
-        file = next(filter(None, names[number].split(SEPARATOR)))
-        check_same_size(names[0], first, file, size, self._fields[number].name)
+        image, file = _first_file(names[0]), _first_file(names[number])
+        check_same_size(image, first, file, size, self._fields[number].name)
         if number == len(names) - 1 and self._geometry.depends_on_source and first != piece.size:
-            raise LostFile(f"{names[0]}: was another picture when the build was planned; build again")
+            raise LostFile(f"{image}: was another picture when the build was planned; build again")
 
     def _decode(self, piece: Piece, data_of: Mapping[int, Given]) -> list[Decoded]:
         """Decode all fields of a row."""
@@ -288,8 +288,16 @@ def _file(data: Given) -> bytes:
     return data if isinstance(data, bytes) else b""
 
 
+def _first_file(part: str) -> str:
+    """Return the first file of a field."""
+    return next(filter(None, part.split(SEPARATOR)))
+
+
 def _headers(part: str, data: Given) -> dict[str, Header]:
     """Return the headers of the files of a field by their paths that may name a place, or a value for no data."""
+    if isinstance(data, BandFiles):
+        with naming(part):
+            return {_first_file(part): header_of(data, sys.maxsize)}
     files = data if isinstance(data, tuple) and not isinstance(data, (PackedPixels, Slices)) else (data,)
     named_files = zip(part.split(SEPARATOR), files, strict=False)
     maps = {path: file for path, file in named_files if isinstance(file, bytes) and file.startswith(_MAPS)}

@@ -1,0 +1,89 @@
+"""The header of a picture whose bands are in files of their own: one size, one place and one type of numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from packer.decoding.grid import check_same_grid, finer
+from packer.decoding.header import Header
+from packer.decoding.raw_file import naming_number
+from packer.decoding.rules import MOST_PIXELS, check_size
+from packer.errors import BadPair
+from readers.contract.tiles import size_text
+
+
+def join_headers(names: Sequence[str], headers: Sequence[Header], max_pixels: int = MOST_PIXELS) -> Header:
+    """Return the header of the picture with these bands, upright. Raise BadFile if a file does not fit the finest."""
+    first = max(range(len(headers)), key=lambda number: math.prod(headers[number].size))
+    finest = headers[first]
+    placed = next((number for number, header in enumerate(headers) if _has_place(header, finest)), first)
+    for number, header in enumerate(headers):
+        with naming_number(number):
+            _check_band(header)
+            _check_type(names[first], finest, header)
+            factors = factors_of(names[first], finest, header)
+            _check_place(names[placed], headers[placed], names[number], header, factors)
+    height, width = finest.size
+    check_size(height, width, len(names), max_pixels)
+    numbers = [header.no_data for header in headers]
+    return replace(
+        finest,
+        stored_width=width,
+        stored_height=height,
+        channels=len(names),
+        extra=len(names) - 1,
+        is_lossy=any(header.is_lossy for header in headers),
+        orientation=1,
+        grid=headers[placed].grid,
+        no_data=next(filter(None, numbers), ""),
+        band_names=tuple(names),
+        no_data_of=tuple(numbers) if len(set(numbers)) > 1 else (),
+    )
+
+
+def factors_of(name: str, finest: Header, header: Header) -> tuple[int, int]:
+    """Return how often the finest file has each line and each column of a file."""
+    size, largest = header.size, finest.size
+    if any(most % side for side, most in zip(size, largest, strict=True)):
+        raise BadPair(
+            f"is {size_text(size)}, and {name} is {size_text(largest)} (height x width); the sides of a coarser band "
+            "divide the sides of the finest one. Bring it to the same grid, or leave it out by --bands"
+        )
+    return largest[0] // size[0], largest[1] // size[1]
+
+
+def _check_band(header: Header) -> None:
+    if header.channels != 1 or header.has_palette:
+        raise BadPair(
+            f"is a {header}; a file of one {{channel}} has one band of numbers. Split it, or leave it out by --bands"
+        )
+
+
+def _check_type(name: str, finest: Header, header: Header) -> None:
+    if (header.depth, header.dtype) != (finest.depth, finest.dtype):
+        raise BadPair(
+            f"is a {header}, and {name} is a {finest}; all bands of a picture have one type of numbers. Convert it, or "
+            "leave it out by --bands"
+        )
+
+
+def _has_place(header: Header, finest: Header) -> bool:
+    """Return whether a file of the finest ones says where its pixels are."""
+    return header.size == finest.size and header.grid is not None and bool(header.grid.transforms)
+
+
+def _check_place(first: str, placed: Header, name: str, header: Header, factors: tuple[int, int]) -> None:
+    """Refuse a file at another place. Of two sizes, both files say their place, or none does."""
+    if factors == (1, 1):
+        check_same_grid(first, placed.grid, name, header.grid, "band")
+        return
+    grids = [grid for grid in (placed.grid, header.grid) if grid is not None and grid.transforms]
+    if len(grids) == 1:
+        raise BadPair(
+            f"is coarser than {first}, and only one of them says where its pixels are; give both the place that they "
+            "have, or none"
+        )
+    if header.grid is not None:
+        check_same_grid(first, placed.grid, name, finer(header.grid, factors), "band")
