@@ -19,9 +19,11 @@ from packer.decoding.rules import ImageRules
 from packer.decoding.strips.repeated_lines import RepeatedLines
 from packer.decoding.strips.strip_file import StripFile
 from packer.errors import BadFile, InputError, UsageError
+from packer.packs.raw_rows import RawRows
 from readers import open_dataset
 from readers.contract import giant
 from readers.contract.manifest import STORAGES
+from readers.pack import Pack
 
 pytestmark = [
     pytest.mark.usefixtures("in_process"),
@@ -180,6 +182,21 @@ def test_pictures_without_labels_and_of_other_formats(tmp_path: Path) -> None:
     np.testing.assert_array_equal(rows[0][0].numpy(), np.stack([truths["nir_2"], truths["red"]]))
 
 
+def test_files_of_colours_follow_each_other(tmp_path: Path) -> None:
+    """Pictures of one place before and after a change."""
+    raw, pixels = tmp_path / "raw", np.random.default_rng(0).integers(0, 256, (2, HEIGHT, WIDTH, 3), np.uint8)
+    for channel, picture in zip("AB", pixels, strict=True):
+        write_png(raw / f"{channel}/one.png", picture)
+    write_png(raw / "label/one.png", pixels[0, ..., 0] % 2)
+    options: dict[str, Any] = {"image": "{channel:A|B}/{key}.png", "label": "label/{key}.png", "classes": "2"}
+    build_pack(raw, tmp_path / "out", **options)
+    rows = open_dataset(tmp_path / "out")
+    assert rows.fields[0].bands == ("A red", "A green", "A blue", "B red", "B green", "B blue")
+    np.testing.assert_array_equal(rows[0].image.numpy(), np.concatenate([*pixels], 2).transpose(2, 0, 1))
+    build_pack(raw, tmp_path / "out", **options, bands="B")
+    assert open_dataset(tmp_path / "out").fields[0].bands == ("B red", "B green", "B blue")
+
+
 # What is refused
 
 
@@ -223,8 +240,8 @@ def test_files_at_another_place_or_of_other_sides_are_bad(tmp_path: Path) -> Non
     write(path, coarse.astype(np.uint8), 20, **{**JP2, "NBITS": 8})
     reason = rejects(raw, tmp_path / "out", **S2)
     assert "T32_B11.jp2: is a JPEG 2000 gray, 8 bits, and B02 is a JPEG 2000 gray, 16 bits; all bands" in reason
-    write(path, np.stack([coarse] * 3), 20, photometric="RGB")
-    assert "T32_B11.jp2: is a TIFF RGB, 16 bits; a file of one {channel} has one band" in rejects(
+    write(path, coarse.astype(np.uint8), 20, photometric="PALETTE")
+    assert "T32_B11.jp2: is a TIFF palette, 8 bits; a band has numbers of its own" in rejects(
         raw, tmp_path / "out", **S2
     )
     write(path, coarse, 20, **JP2)
@@ -269,7 +286,7 @@ def test_names_that_are_refused(tmp_path: Path) -> None:
         build_pack(raw, tmp_path / "out", image=LANDSAT["image"], annotations="{key}.json")
     long = raw / f"scenes/rome_SR_B{'x' * 80}.TIF"
     write(long, noise("rome", "2"))
-    with pytest.raises(InputError, match="a band has a name of 1 to 64 plain characters"):
+    with pytest.raises(InputError, match="needs a name of at most 56 plain characters"):
         build_pack(raw, tmp_path / "out", **LANDSAT)
 
 
@@ -339,7 +356,7 @@ def test_a_new_channel_is_missed_or_packed(tmp_path: Path) -> None:
 # Larger than memory
 
 
-@pytest.mark.parametrize("suffix", ["tif", "png"])
+@pytest.mark.parametrize("suffix", ["tif", "png", "jp2"])
 @pytest.mark.parametrize("nodata_label", ["keep", "ignore"])
 def test_rows_that_are_built_strip_by_strip_are_the_same(
     suffix: str, nodata_label: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -349,6 +366,8 @@ def test_rows_that_are_built_strip_by_strip_are_the_same(
         numbers = noise("a", channel, metres=metres)
         if suffix == "png":
             write_png(raw / f"{channel}/a.png", numbers)
+        elif suffix == "jp2":
+            write(raw / f"{channel}/a.jp2", numbers, metres, **JP2)
         else:
             write(raw / f"{channel}/a.tif", numbers, metres, nodata=1000, tiled=True, blockxsize=16, blockysize=16)
     write_mask(raw, "a")
@@ -393,6 +412,33 @@ def test_the_command_and_what_others_say_of_the_row(scenes: Path, tmp_path: Path
     assert "S2/rome/T32_B11.jp2" in shown
     good("verify", "--deep", out)
     assert "expected all, gray, rgb, or numbers" in errors_of(2, "build", *options, "--bands", "1;2", scenes, out)
+
+
+def test_a_row_is_read_again_and_parts_are_built_elsewhere(scenes: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    build_pack(scenes, out, **S2)
+    raw_row = RawRows(Pack.open(out)).row(1)
+    assert (raw_row.problem, raw_row.differences["image"].pixels) == ("", 0)
+    options = [part for name, value in S2.items() for part in (f"--{name}", value)]
+    good("plan", "--quiet", *options, "--shard-size", "1KB", scenes, tmp_path / "plan")
+    for part in ("1/2", "2/2"):
+        good("build-part", "--plan", tmp_path / "plan", "--part", part, tmp_path / "parts")
+    good("commit", "--plan", tmp_path / "plan", tmp_path / "parts")
+    build_pack(scenes, tmp_path / "whole", **S2, shard_size="1KB")
+    assert stored(tmp_path / "parts") == stored(tmp_path / "whole")
+    build_pack(f"file://{scenes}", tmp_path / "store", **S2, shard_size="1KB")
+    assert stored(tmp_path / "store") == stored(tmp_path / "whole")
+
+
+def test_splits_and_lists_know_such_pictures(scenes: Path, tmp_path: Path) -> None:
+    raw = tmp_path / "raw"
+    shutil.copytree(scenes, raw)
+    (raw / "train.txt").write_text("rome\noslo\n")
+    (raw / "val.txt").write_text("bern\n")
+    build_pack(raw, tmp_path / "lists", **S2, lists="{split:train|val}.txt")
+    assert [len(open_dataset(tmp_path / "lists", split)) for split in ("train", "val")] == [2, 1]
+    build_pack(raw, tmp_path / "drawn", **S2, split="train=60,val=40", split_by="key")
+    assert sum(len(open_dataset(tmp_path / "drawn", split)) for split in ("train", "val")) == 3
 
 
 def test_probe_proposes_all_bands_for_templates_with_a_channel(scenes: Path) -> None:

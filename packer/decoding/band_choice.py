@@ -21,15 +21,17 @@ EXPECTED = (
 
 def band_choice(bands: object) -> BandChoice:
     """Return the bands that a word, a list, or a text of numbers or names means; raise ValueError for others."""
-    if bands in (ALL, GRAY, RGB):
-        return str(bands)
-    listed = _listed(bands) if isinstance(bands, str) else bands
-    if isinstance(listed, (list, tuple)):
-        numbers = tuple(number for number in listed if type(number) is int and number > 0)
-        names = tuple(name for name in listed if isinstance(name, str) and name and "," not in name)
-        chosen = numbers or names
-        if 0 < len(set(chosen)) == len(listed) <= MOST_BANDS:
-            return chosen
+    words = bands
+    if isinstance(words, (list, tuple)) and words and all(isinstance(band, str) for band in words):
+        words = ",".join(words)
+    if words in (ALL, GRAY, RGB):
+        return str(words)
+    chosen = _listed(words) if isinstance(words, str) else words
+    if isinstance(chosen, (list, tuple)) and 0 < len(chosen) <= MOST_BANDS:
+        numbers = tuple(number for number in chosen if type(number) is int and number > 0)
+        names = tuple(name for name in chosen if isinstance(name, str) and name)
+        if len(set(numbers or names)) == len(chosen):
+            return numbers or names
     raise ValueError(f"{str(bands)!r}: {EXPECTED}")
 
 

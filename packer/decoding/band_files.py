@@ -1,4 +1,4 @@
-"""The header of a picture whose bands are in files of their own: one size, one place and one type of numbers."""
+"""The header of a picture whose bands are in several files: one size, one place and one type of numbers."""
 
 from __future__ import annotations
 
@@ -25,20 +25,22 @@ def join_headers(names: Sequence[str], headers: Sequence[Header], max_pixels: in
             _check_type(names[first], finest, header)
             factors = factors_of(names[first], finest, header)
             _check_place(names[placed], headers[placed], names[number], header, factors)
+    bands = [band for name, header in zip(names, headers, strict=True) for band in _band_names(name, header)]
     height, width = finest.size
-    check_size(height, width, len(names), max_pixels)
-    numbers = [header.no_data for header in headers]
+    check_size(height, width, len(bands), max_pixels)
+    numbers = [header.no_data for header in headers for _ in header.names]
     return replace(
         finest,
         stored_width=width,
         stored_height=height,
-        channels=len(names),
-        extra=len(names) - 1,
+        channels=len(bands),
+        extra=len(bands) - 1,
+        has_alpha=False,
         is_lossy=any(header.is_lossy for header in headers),
         orientation=1,
         grid=headers[placed].grid,
         no_data=next(filter(None, numbers), ""),
-        band_names=tuple(names),
+        band_names=tuple(bands),
         no_data_of=tuple(numbers) if len(set(numbers)) > 1 else (),
     )
 
@@ -54,11 +56,14 @@ def factors_of(name: str, finest: Header, header: Header) -> tuple[int, int]:
     return largest[0] // size[0], largest[1] // size[1]
 
 
+def _band_names(name: str, header: Header) -> list[str]:
+    """Return the names of the bands of a file, such as `B02`, or `before red`, `before green` and `before blue`."""
+    return [name] if len(header.names) == 1 else [f"{name} {band}" for band in header.names]
+
+
 def _check_band(header: Header) -> None:
-    if header.channels != 1 or header.has_palette:
-        raise BadPair(
-            f"is a {header}; a file of one {{channel}} has one band of numbers. Split it, or leave it out by --bands"
-        )
+    if header.has_palette:
+        raise BadPair(f"is a {header}; a band has numbers of its own. Convert it, or leave it out by --bands")
 
 
 def _check_type(name: str, finest: Header, header: Header) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from packer.decoding.band_choice import ALL, GRAY, RGB, BandChoice
 from packer.decoding.decode import header_of
-from packer.decoding.header import BandFiles, FilePixels, Header, Picture, Pixels
+from packer.decoding.header import COLOURS, BandFiles, FilePixels, Header, Picture, Pixels
 from packer.decoding.no_data import without_data
 from packer.decoding.no_data_choice import FILE, number_of
 from packer.decoding.raw_file import naming_number
@@ -21,7 +21,6 @@ from readers.contract.kinds import MOST_BANDS
 
 DTYPES = ("|u1", "<u2", "<i2", "<f2", "<f4")
 """The types of numbers in which a picture is stored unchanged."""
-_COLOURS = ("red", "green", "blue")
 FEW_BITS = "gray of few bits 2"
 """The rule for gray of 1, 2 and 4 bits, for recipes. Rule 1 spread its numbers over 0..255, and had no name."""
 
@@ -37,16 +36,16 @@ class Bands:
 
     def names(self, header: Header) -> tuple[str, ...]:
         """Return the names of the stored bands of a picture. Raise BadPair if it does not have them."""
-        names = _names(header)
+        names = header.names
         if self.chosen == ALL:
             if len(names) > MOST_BANDS:
                 raise BadPair(f"has {len(names)} bands; at most {MOST_BANDS} are packed, so choose some")
             return names
         if isinstance(self.chosen, tuple):
             return tuple(names[position] for position in self.positions(names))
-        if header.extra or header.colours not in (1, 3):
+        if header.extra or header.band_names or header.colours not in (1, 3):
             raise BadPair(f"has {len(names)} bands, which are not {self.chosen}; choose them by their numbers or names")
-        return _COLOURS if self.chosen == RGB else (GRAY,)
+        return COLOURS if self.chosen == RGB else (GRAY,)
 
     def positions(self, names: Sequence[str]) -> list[int]:
         """Return the positions of the chosen bands in a file. Raise BadPair if it lacks one."""
@@ -102,22 +101,22 @@ def read_bands(data: Picture, bands: Bands, rules: ImageRules) -> Pixels:
 def _read_files(picture: BandFiles, header: Header, bands: Bands, rules: ImageRules) -> Pixels:
     """Return a picture whose bands are in files of their own. Pixels of a coarser file are repeated: none is invented.
 
-    The number for pixels without data that a file names is the one of its band.
+    The number for pixels without data that a file names is the one of its bands.
     """
     height, width = header.size
-    names = bands.names(header)
     pixels: Pixels | None = None
-    for index, name in enumerate(names):
-        number = picture.names.index(name)
+    first = 0
+    for number, file in enumerate(picture.files):
         with naming_number(number):
-            band = read_bands(picture.files[number], Bands(), rules)
+            part = read_bands(file, Bands(), rules)
+        rows, columns, count = part.shape
         if pixels is None:
-            pixels = np.empty((height, width, len(names)), band.dtype)
-        rows, columns = band.shape[:2]
-        cells = pixels.reshape(rows, height // rows, columns, width // columns, len(names))
-        cells[..., index] = band[:, None, :]
-    assert pixels is not None, "a picture has a band"
-    return pixels
+            pixels = np.empty((height, width, len(header.names)), part.dtype)
+        cells = pixels.reshape(rows, height // rows, columns, width // columns, -1)
+        cells[..., first : first + count] = part[:, None, :, None]
+        first += count
+    assert pixels is not None, "a picture has a file"
+    return pixels if bands.chosen == ALL else np.ascontiguousarray(pixels[..., bands.positions(header.names)])
 
 
 def _checked(numbers: Pixels, rules: ImageRules) -> Pixels:
@@ -149,10 +148,10 @@ def _chosen(stored: FilePixels, header: Header, bands: Bands, rules: ImageRules)
         raise BadPair(f"{TRANSPARENT}, or pack the unchanged colours with --alpha drop")
     if takes_alpha and stored.alpha is not None:
         numbers = np.dstack([numbers, stored.alpha])
-    if numbers.shape[2] != len(_names(header)) - (header.has_alpha and not takes_alpha):
+    if numbers.shape[2] != len(header.names) - (header.has_alpha and not takes_alpha):
         raise BadPair(f"decodes to {numbers.shape[2]} bands, and its header names other bands")
     if isinstance(bands.chosen, tuple):
-        return np.ascontiguousarray(numbers[..., bands.positions(_names(header))])
+        return np.ascontiguousarray(numbers[..., bands.positions(header.names)])
     if bands.chosen == RGB and numbers.shape[2] == 1:
         return numbers.repeat(3, axis=2)
     if bands.chosen == GRAY and numbers.shape[2] == 3:
@@ -169,14 +168,3 @@ def _gray(colours: Pixels) -> Pixels:
             f"has colours, first at row {row}, column {column} of the file; use the bands rgb, or one by its number"
         )
     return np.ascontiguousarray(colours[..., :1])
-
-
-def _names(header: Header) -> tuple[str, ...]:
-    """Return a name for each band of a file."""
-    if header.band_names:
-        return header.band_names
-    alpha = ("alpha",) * header.has_alpha
-    if header.colours == 1 and header.extra:
-        return tuple(f"band {number}" for number in range(1, header.channels + 1))
-    colours = (GRAY,) if header.colours == 1 else _COLOURS
-    return (*colours, *(f"band {number}" for number in range(4, header.extra + 4)), *alpha)

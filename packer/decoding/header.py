@@ -8,9 +8,11 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from packer.decoding.band_choice import GRAY
 from packer.decoding.grid import Grid
 
 Pixels = NDArray[Any]
+COLOURS = ("red", "green", "blue")
 _CHANNELS = {1: "gray", 2: "gray with alpha", 3: "RGB", 4: "RGB with alpha"}
 
 
@@ -81,6 +83,17 @@ class Header:
         return 3 if self.has_palette else self.channels - self.has_alpha - self.extra
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """A name for each band of the file."""
+        if self.band_names:
+            return self.band_names
+        if self.colours == 1 and self.extra:
+            return tuple(f"band {number}" for number in range(1, self.channels + 1))
+        colours = (GRAY,) if self.colours == 1 else COLOURS
+        others = tuple(f"band {number}" for number in range(4, self.extra + 4))
+        return (*colours, *others, *("alpha",) * self.has_alpha)
+
+    @property
     def decoded_size(self) -> tuple[int, int]:
         """The (height, width) of the decoded pixels, before they are turned upright."""
         return -(-self.stored_height // self.reduction), -(-self.stored_width // self.reduction)
@@ -127,7 +140,7 @@ BANDS_OF_FILES = "bands of files 1"
 
 @dataclass(frozen=True)
 class BandFiles:
-    """A picture whose bands are in files of their own: the name of each band, and its file or lines of it."""
+    """A picture whose bands are in several files: each file or lines of it, and its name."""
 
     names: tuple[str, ...]
     files: tuple[bytes | Strip, ...]

@@ -12,7 +12,6 @@ from readers.contract.json_entry import Entry
 ALPHAS = ("refuse", "drop")
 EXACT, FAST = "exact", "fast"
 DECODES = (EXACT, FAST)
-NAMES = "band_names"
 MOST_PIXELS = 1 << 28
 """The most pixels of a picture, by default. A header may claim any size; 60,000 x 60,000 pixels fill the memory."""
 
@@ -60,7 +59,7 @@ class ImageRules:
             "alpha": self.alpha,
             "max_pixels": self.max_pixels,
             **({} if self.decode == EXACT else {"decode": self.decode}),
-            **({} if self.bands is None else _bands_json(self.bands)),
+            **({} if self.bands is None else {"bands": bands_text(self.bands)}),
             **({"slide_level": self.slide_level} if self.slide_level else {}),
             **({"no_data": self.no_data} if self.no_data else {}),
         }
@@ -76,7 +75,7 @@ class ImageRules:
             alpha=entry.choice("alpha", ALPHAS),
             max_pixels=entry.whole("max_pixels", least=1),
             decode=entry.choice("decode", DECODES) if entry.has("decode") else EXACT,
-            bands=_bands(entry) if entry.has("bands") or entry.has(NAMES) else None,
+            bands=_bands(entry) if entry.has("bands") else None,
             slide_level=entry.whole("slide_level") if entry.has("slide_level") else 0,
             no_data=entry.text("no_data") if entry.has("no_data") else "",
         )
@@ -84,15 +83,9 @@ class ImageRules:
         return rules
 
 
-def _bands_json(bands: BandChoice) -> dict[str, Any]:
-    """Return the chosen bands as JSON. Names are a list: one may look like a number."""
-    are_names = isinstance(bands, tuple) and isinstance(bands[0], str)
-    return {NAMES: list(bands)} if are_names else {"bands": bands_text(bands)}
-
-
 def _bands(entry: Entry) -> BandChoice | None:
     try:
-        return band_choice(entry.texts(NAMES) if entry.has(NAMES) else entry.text("bands"))
+        return band_choice(entry.text("bands"))
     except ValueError as error:
         entry.problem("bands", str(error))
         return None

@@ -16,6 +16,9 @@ from packer.pairs.template import CHANNEL
 from readers.contract.field_entry import LONGEST_BAND
 from readers.contract.plain_text import odd_character
 
+LONGEST = LONGEST_BAND - len(" band 16")
+"""The longest name of a channel: a file may have several bands, whose names begin with it."""
+
 
 @dataclass
 class Channels:
@@ -78,8 +81,8 @@ class Channels:
         if first != path:
             cause = f"has the same key and channel as {first}"
             self.problems.append(Problem(cause, "", (path,), kind="several files of a channel"))
-        elif len(name) > LONGEST_BAND or odd_character(name):
-            cause = f"has the channel {name!r}; a band has a name of 1 to {LONGEST_BAND} plain characters"
+        elif len(name) > LONGEST or odd_character(name):
+            cause = f"has the channel {name!r}; it needs a name of at most {LONGEST} plain characters"
             self.problems.append(Problem(cause, "rename the file", (path,), kind="name of a channel"))
         return True
 

@@ -67,14 +67,14 @@ class FieldChoice:
         return tuple(map(str, bands)) if isinstance(bands, tuple) else ()
 
     def of_channels(self) -> FieldChoice:
-        """Return the fields of images whose bands have a file each: all of them, without `bands`."""
+        """Return the fields of images whose bands are in several files: the pairs have the chosen ones."""
         bands = self.image.bands
         if bands in (GRAY, RGB):
             raise UsageError(
                 f"--bands {bands}: each {{channel}} of {self.image.files} is a band with a name; name the bands, such "
                 "as B04,B03"
             )
-        return replace(self, image=replace(self.image, bands=self.channels or ALL))
+        return replace(self, image=replace(self.image, bands=ALL))
 
     @property
     def further_files(self) -> tuple[FurtherFiles, ...]:
