@@ -447,6 +447,33 @@ def test_probe_proposes_all_bands_for_templates_with_a_channel(scenes: Path) -> 
     assert not result.survey or not result.survey.bad
 
 
+SHIPPED = {
+    "38-Cloud": ("train_{}/{}_patch_{key}.TIF", "train_gt/gt_patch_{key}.TIF", ("blue", "green", "nir", "red")),
+    "Landsat": ("scenes/LC08_{key}_SR_{}.TIF", "masks/LC08_{key}.tif", ("B2", "B3", "B4", "B5")),
+    "folders": ("bands/{}/{key}.tif", "labels/{key}.tif", ("B02", "B03", "B8A")),
+    "images": ("images/{key}_{}.tif", "labels/{key}.tif", ("B02", "B03", "B8A")),
+}
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_probe_finds_the_bands_of_known_sensors(name: str, tmp_path: Path) -> None:
+    image, label, bands = SHIPPED[name]
+    raw = tmp_path / "raw"
+    for key in KEYS:
+        for band in bands:
+            write(raw / image.replace("{}", band).format(key=key), noise(key, band))
+        write(raw / label.format(key=key), noise(key, "mask").astype(np.uint8) % 5)
+    result = probe_folder(raw)
+    assert result.settings["bands"] == "all"
+    assert "{channel}" in str(result.settings["image"])
+    assert not result.further
+    assert not [doubt for doubt in result.doubts if "other pictures" in doubt or "which files" in doubt]
+    templates = {side: str(result.settings[side]) for side in ("image", "label")}
+    build_pack(raw, tmp_path / "out", image=templates["image"], label=templates["label"], classes="5")
+    rows = open_dataset(tmp_path / "out")
+    assert (len(rows), rows.fields[0].bands) == (3, bands)
+
+
 def test_a_copy_of_the_raw_folder_gives_the_same_pack(scenes: Path, tmp_path: Path) -> None:
     shutil.copytree(scenes, tmp_path / "raw")
     build_pack(tmp_path / "raw", tmp_path / "a", **S2)

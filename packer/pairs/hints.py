@@ -11,6 +11,7 @@ from packer.pairs.candidates import UNWRITABLE
 from packer.pairs.folder_names import by_folder
 from packer.pairs.split_lists import usual_lists
 from packer.pairs.suggest import suggest_templates
+from packer.pairs.suggest_channels import suggest
 from packer.pairs.template import OTHER_PICTURES, PICTURES, conversion
 
 MOST_FOLDERS = 20
@@ -33,7 +34,7 @@ def no_common_key_hint(files: list[str]) -> str:
 
 
 def _templates(files: list[str], most: int) -> list[str]:
-    return [f"perhaps {suggestion}" for suggestion in suggest_templates(files)[:most]]
+    return [f"perhaps {suggestion}" for suggestion in suggest(files)[:most]]
 
 
 def _channels(files: list[str]) -> Iterator[str]:
