@@ -387,6 +387,23 @@ def test_rows_that_are_built_strip_by_strip_are_the_same(
     assert open_dataset(tmp_path / "strips").place(0) == open_dataset(tmp_path / "whole").place(0)
 
 
+def test_damage_in_a_strip_is_named_by_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = tmp_path / "raw"
+    for channel, metres in METRES.items():
+        write(raw / f"{channel}/a.tif", noise("a", channel, metres=metres), metres, compress="deflate", blockysize=8)
+    write_mask(raw, "a")
+    path = raw / "B11/a.tif"
+    content = bytearray(path.read_bytes())
+    middle = len(content) // 2
+    content[middle : middle + 200] = bytes(200)
+    path.write_bytes(content)
+    monkeypatch.setattr(giant, "GIANT", 0)
+    options: dict[str, Any] = {"size": "native", "encode": ["image=tiles:32", "label=tiles:16"]}
+    reason = rejects(raw, tmp_path / "out", image="{channel}/{key}", label="masks/{key}.tif", classes="5", **options)
+    assert "B11/a.tif: " in reason
+    assert "B02/a.tif" not in reason
+
+
 @pytest.mark.parametrize("step", [1, 7, 30, 1000])
 def test_lines_of_a_coarse_file_are_repeated(step: int, tmp_path: Path) -> None:
     write(tmp_path / "a.tif", noise("a", "B11", metres=20), 20, tiled=True, blockxsize=16, blockysize=16)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, TypeAlias
 
 from packer.decoding.decode import check_same_size
-from packer.decoding.header import BandFiles, Picture
+from packer.decoding.header import BandFiles, Picture, Strip
+from packer.decoding.raw_file import naming_number
 from packer.decoding.raw_pixels import IN_PARTS
 from packer.decoding.strips.slide import SlideFile
 from packer.decoding.strips.strip_file import StripFile
@@ -67,9 +68,14 @@ class FileLines:
 
     def lines(self, top: int, bottom: int) -> Given:
         if self._bands:
-            return BandFiles(self._bands, tuple(lines.lines(top, bottom) for lines in self._band_lines))
+            return BandFiles(self._bands, tuple(self._band_strips(top, bottom)))
         parts: list[Picture] = [b"" if file is None else file.lines(top, bottom) for file in self._files]
         return parts[0] if len(parts) == 1 else tuple(parts)
+
+    def _band_strips(self, top: int, bottom: int) -> Iterator[Strip]:
+        for number, lines in enumerate(self._band_lines):
+            with naming_number(number):
+                yield lines.lines(top, bottom)
 
     def stored(self, field: Field) -> None:
         return None
