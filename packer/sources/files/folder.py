@@ -187,8 +187,8 @@ class FolderSource(Source):
         """Return the header of each field of a row, or why it is bad."""
         try:
             heads = [self._heads_of_field(number, part, levels) for number, part in enumerate(ref.parts) if part]
-            image, first = heads[0][0]
             for number, files in enumerate(heads):
+                image, first = heads[0][0]
                 for path, header in files:
                     noun = "label" if number < 2 else "file"
                     if isinstance(of := levels.get(image), tuple):
