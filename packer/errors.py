@@ -181,7 +181,7 @@ class LostFile(BadPair):
 
 
 class BadFile(BadPair):
-    """A field has a file for each class, and because of the file of class `number` this pair cannot be packed."""
+    """A field has a file for each class or band, and because of the file `number` this pair cannot be packed."""
 
     def __init__(self, number: int, reason: str) -> None:
         super().__init__(reason)

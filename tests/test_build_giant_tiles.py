@@ -89,7 +89,7 @@ def test_lines_may_be_left_out(kind: str, tmp_path: Path) -> None:
     for parts in ([(0, 3), (70, 80), (149, 150)], [(99, 100)], [(10, 90), (90, 120)], [(1, 2), (3, 150)]):
         file = StripFile(tmp_path / f"a.{kind}")
         for top, bottom in parts:
-            np.testing.assert_array_equal(file.lines(top, bottom).stored.numbers, pixels[top:bottom])  # type: ignore[union-attr]
+            np.testing.assert_array_equal(file.lines(top, bottom).stored.numbers, pixels[top:bottom])
         file.close()
 
 

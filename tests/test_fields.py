@@ -305,6 +305,9 @@ def test_the_page_about_fields_runs(raw: tuple[Path, Fields], tmp_path: Path, mo
     for key in KEYS:
         for name, pixels in (("images", fields[key]["depth"]), ("masks", fields[key]["masks"])):
             write_png(tmp_path / "scans" / name / f"{key}.png", pixels)
+        write_png(tmp_path / f"scenes/masks/{key}.tif", fields[key]["masks"])
+        for channel in ("B02", "B03"):
+            write_png(tmp_path / f"scenes/S2/{key}/T32_{channel}.jp2", fields[key]["depth"])
     monkeypatch.chdir(tmp_path)
     page = (REPO / "docs" / "guide" / "fields.md").read_text()
     blocks = re.findall(r"^```(bash|toml|python)\n(.*?)^```", page, re.DOTALL | re.MULTILINE)

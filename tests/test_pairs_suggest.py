@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import ends_in_time, errors_of, write_png
+from conftest import ends_in_time, errors_of, good, write_png
 from test_pairs_find import keys, touch
 
 from packer.errors import InputError
@@ -14,6 +14,7 @@ from packer.pairs.files import list_files
 from packer.pairs.find import find_pairs
 from packer.pairs.pairing_rules import PairingRules
 from packer.pairs.suggest import Suggestion, suggest_templates
+from readers import open_dataset
 
 
 @pytest.mark.parametrize(
@@ -196,4 +197,9 @@ def test_pictures_of_nnunet_with_several_channels_are_named(tmp_path: Path) -> N
         write_png(tmp_path / "labelsTr" / f"{case}.png", np.zeros((4, 4), np.uint8))
     for command in (("build", tmp_path, tmp_path / "out"), ("probe", tmp_path)):
         errors = errors_of(1, *command)
-        assert "has the form of nnU-Net with several channels, such as 4 of BRATS_001; they are not" in errors
+        assert (
+            "has the form of nnU-Net with several channels, such as 4 of BRATS_001; --image 'imagesTr/{key}_{" in errors
+        )
+    options = ("--image", "imagesTr/{key}_{channel}", "--label", "labelsTr/{key}", "--classes", "2", "--quiet")
+    good("build", *options, tmp_path, tmp_path / "out")
+    assert open_dataset(tmp_path / "out").fields[0].bands == ("0000", "0001", "0002", "0003")

@@ -58,7 +58,7 @@ class BuildOptions(TypedDict, total=False):
     format: str
     labels: str
     image_dtype: str
-    bands: str | Sequence[int]
+    bands: str | Sequence[int] | Sequence[str]
     encode: Sequence[str]
     shard_size: int | str
     on_bad: str

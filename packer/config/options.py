@@ -121,7 +121,7 @@ PAIRS = (
         "image",
         "fields.image.files",
         text("TEMPLATE"),
-        "Template of image paths: 'left/{split}/{key}.png'. With --from: the name of the array or column.",
+        "Template of image paths: 'left/{split}/{key}.png'; {channel} is a band. With --from: the array or column.",
     ),
     Option(
         "label",
@@ -335,7 +335,7 @@ PICTURES = (
         "bands",
         "fields.image.bands",
         BANDS,
-        "Store these bands with the numbers of the file: all, gray, rgb or 4,3,2. Default: RGB of 8 bits.",
+        "Store these bands with the numbers of the file: all, gray, rgb, 4,3,2 or B04,B03. Default: RGB of 8 bits.",
     ),
     Option(
         "nodata",

@@ -243,7 +243,7 @@ def _check_kind(kind: str) -> None:
 
 SIZE = Kind("HxW|native", parse_size, format_size)
 RANGE = Kind("LOW,HIGH", parse_range, format_range)
-BANDS = Kind("all|gray|rgb|N,N", band_choice, lambda value: bands_text(band_choice(value)))
+BANDS = Kind("all|gray|rgb|BAND,BAND", band_choice, lambda value: bands_text(band_choice(value)))
 NO_DATA = Kind("file|none|NUMBER", no_data_choice)
 BYTES = Kind("BYTES", parse_bytes)
 LIMIT = Kind("N|N%", parse_limit, format_limit)

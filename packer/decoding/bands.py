@@ -10,17 +10,17 @@ import numpy as np
 
 from packer.decoding.band_choice import ALL, GRAY, RGB, BandChoice
 from packer.decoding.decode import header_of
-from packer.decoding.header import FilePixels, Header, Picture, Pixels
+from packer.decoding.header import COLOURS, BandFiles, FilePixels, Header, Picture, Pixels
 from packer.decoding.no_data import without_data
 from packer.decoding.no_data_choice import FILE, number_of
+from packer.decoding.raw_file import naming_number
 from packer.decoding.raw_pixels import TRANSPARENT, coloured, ranged, read_stored, upright
 from packer.decoding.rules import ImageRules
-from packer.errors import BadPair
+from packer.errors import BadPair, first_of
 from readers.contract.kinds import MOST_BANDS
 
 DTYPES = ("|u1", "<u2", "<i2", "<f2", "<f4")
 """The types of numbers in which a picture is stored unchanged."""
-_COLOURS = ("red", "green", "blue")
 FEW_BITS = "gray of few bits 2"
 """The rule for gray of 1, 2 and 4 bits, for recipes. Rule 1 spread its numbers over 0..255, and had no name."""
 
@@ -29,25 +29,37 @@ FEW_BITS = "gray of few bits 2"
 class Bands:
     """`all` means all bands of the file, alpha included.
 
-    `gray` and `rgb` have none. Numbers count from 1, in any order.
+    `gray` and `rgb` have none. Numbers count from 1, in any order, as names are.
     """
 
     chosen: BandChoice = ALL
 
     def names(self, header: Header) -> tuple[str, ...]:
         """Return the names of the stored bands of a picture. Raise BadPair if it does not have them."""
-        names = _names(header)
+        names = header.names
         if self.chosen == ALL:
             if len(names) > MOST_BANDS:
                 raise BadPair(f"has {len(names)} bands; at most {MOST_BANDS} are packed, so choose some")
             return names
         if isinstance(self.chosen, tuple):
-            if max(self.chosen) > len(names):
-                raise BadPair(f"has {len(names)} bands, and no band {max(self.chosen)}")
-            return tuple(names[number - 1] for number in self.chosen)
-        if header.extra or header.colours not in (1, 3):
-            raise BadPair(f"has {len(names)} bands, which are not {self.chosen}; choose them by their numbers")
-        return _COLOURS if self.chosen == RGB else (GRAY,)
+            return tuple(names[position] for position in self.positions(names))
+        if header.extra or header.band_names or header.colours not in (1, 3):
+            raise BadPair(f"has {len(names)} bands, which are not {self.chosen}; choose them by their numbers or names")
+        return COLOURS if self.chosen == RGB else (GRAY,)
+
+    def positions(self, names: Sequence[str]) -> list[int]:
+        """Return the positions of the chosen bands in a file. Raise BadPair if it lacks one."""
+        positions = []
+        for band in self.chosen:
+            if isinstance(band, str):
+                if band not in names:
+                    raise BadPair(f"has the bands {', '.join(first_of(names, MOST_BANDS))}, and no band {band}")
+                positions.append(names.index(band))
+            elif band > len(names):
+                raise BadPair(f"has {len(names)} bands, and no band {band}")
+            else:
+                positions.append(band - 1)
+        return positions
 
     def may_be_of_few_bits(self, names: Sequence[str]) -> bool:
         """Return whether stored bands with these names could come from gray of 1, 2 or 4 bits."""
@@ -73,6 +85,8 @@ def read_bands(data: Picture, bands: Bands, rules: ImageRules) -> Pixels:
     """
     header = header_of(data, rules.max_pixels)
     bands.check(header, rules)
+    if isinstance(data, BandFiles):
+        return _read_files(data, header, bands, rules)
     stored = coloured(read_stored(data, header))
     numbers = _chosen(stored, header, bands, rules)
     is_kept = numbers.dtype.kind != "f" and rules.image_range is None
@@ -82,6 +96,27 @@ def read_bands(data: Picture, bands: Bands, rules: ImageRules) -> Pixels:
     checked = _checked(np.where(missing, numbers.dtype.type(0), numbers), rules)
     checked[missing] = np.nan
     return upright(checked, header)
+
+
+def _read_files(picture: BandFiles, header: Header, bands: Bands, rules: ImageRules) -> Pixels:
+    """Return a picture whose bands are in files of their own. Pixels of a coarser file are repeated: none is invented.
+
+    The number for pixels without data that a file names is the one of its bands.
+    """
+    height, width = header.size
+    pixels: Pixels | None = None
+    first = 0
+    for number, file in enumerate(picture.files):
+        with naming_number(number):
+            part = read_bands(file, Bands(), rules)
+        rows, columns, count = part.shape
+        if pixels is None:
+            pixels = np.empty((height, width, len(header.names)), part.dtype)
+        cells = pixels.reshape(rows, height // rows, columns, width // columns, -1)
+        cells[..., first : first + count] = part[:, None, :, None]
+        first += count
+    assert pixels is not None, "a picture has a file"
+    return pixels if bands.chosen == ALL else np.ascontiguousarray(pixels[..., bands.positions(header.names)])
 
 
 def _checked(numbers: Pixels, rules: ImageRules) -> Pixels:
@@ -113,10 +148,10 @@ def _chosen(stored: FilePixels, header: Header, bands: Bands, rules: ImageRules)
         raise BadPair(f"{TRANSPARENT}, or pack the unchanged colours with --alpha drop")
     if takes_alpha and stored.alpha is not None:
         numbers = np.dstack([numbers, stored.alpha])
-    if numbers.shape[2] != len(_names(header)) - (header.has_alpha and not takes_alpha):
+    if numbers.shape[2] != len(header.names) - (header.has_alpha and not takes_alpha):
         raise BadPair(f"decodes to {numbers.shape[2]} bands, and its header names other bands")
     if isinstance(bands.chosen, tuple):
-        return np.ascontiguousarray(numbers[..., [number - 1 for number in bands.chosen]])
+        return np.ascontiguousarray(numbers[..., bands.positions(header.names)])
     if bands.chosen == RGB and numbers.shape[2] == 1:
         return numbers.repeat(3, axis=2)
     if bands.chosen == GRAY and numbers.shape[2] == 3:
@@ -133,14 +168,3 @@ def _gray(colours: Pixels) -> Pixels:
             f"has colours, first at row {row}, column {column} of the file; use the bands rgb, or one by its number"
         )
     return np.ascontiguousarray(colours[..., :1])
-
-
-def _names(header: Header) -> tuple[str, ...]:
-    """Return a name for each band of a file."""
-    if header.band_names:
-        return header.band_names
-    alpha = ("alpha",) * header.has_alpha
-    if header.colours == 1 and header.extra:
-        return tuple(f"band {number}" for number in range(1, header.channels + 1))
-    colours = (GRAY,) if header.colours == 1 else _COLOURS
-    return (*colours, *(f"band {number}" for number in range(4, header.extra + 4)), *alpha)

@@ -15,7 +15,8 @@ from packer.decoding import arrays, jpeg, opencv
 from packer.decoding.arrays import class_numbers
 from packer.decoding.file_types import read_header
 from packer.decoding.grid import other_place
-from packer.decoding.header import FilePixels, Header, Picture, Pixels, Strip
+from packer.decoding.header import BandFiles, FilePixels, Header, Picture, Pixels, Strip
+from packer.decoding.raw_file import naming_number
 from packer.decoding.raw_pixels import TRANSPARENT, coloured, ranged, read_stored, spread, upright
 from packer.decoding.rules import MOST_PIXELS, ImageRules
 from packer.errors import BadPair, counted
@@ -61,7 +62,7 @@ def check_label(header: Header, lossy: bool = False) -> None:
 
 
 def _check_channels(header: Header, name: str) -> None:
-    if not header.extra:
+    if not (header.extra or header.band_names):
         return
     if name == "a label":
         raise BadPair(f"has {header.channels} bands; a label has one, or colours, so save one band alone")
@@ -100,11 +101,19 @@ def elsewhere_in(headers: Iterable[Header]) -> str:
 
 
 def header_of(data: Picture, max_pixels: int = MOST_PIXELS) -> Header:
-    """Return the header of a file with these bytes, of an array, or of lines of a picture."""
+    """Return the header of a file with these bytes, of an array, of lines of a picture, or of the files of bands."""
     if isinstance(data, Strip):
         return data.header
     if isinstance(data, bytes):
         return read_header(BytesIO(data), max_pixels)
+    if isinstance(data, BandFiles):
+        from packer.decoding.band_files import join_headers  # most pictures are one file
+
+        headers = []
+        for number, file in enumerate(data.files):
+            with naming_number(number):
+                headers.append(header_of(file, max_pixels))
+        return join_headers(data.names, headers, max_pixels)
     return arrays.header_of(data, max_pixels)
 
 

@@ -69,6 +69,16 @@ def turned(grid: Grid, axes: Turn) -> Grid:
     return Grid(axes.of(grid.sides), transforms, grid.system, moved(grid.assumed))
 
 
+def finer(grid: Grid, factors: tuple[int, int]) -> Grid:
+    """Return the grid of a picture whose lines and columns are repeated as often as these factors say."""
+    down, right = factors
+    transforms = tuple(
+        (name, tuple(number / (right, down, 1)[index % 3] for index, number in enumerate(numbers)))
+        for name, numbers in grid.transforms
+    )
+    return grid._replace(sides=(grid.sides[0] * right, grid.sides[1] * down), transforms=transforms)
+
+
 def check_place(elsewhere: str, place: str) -> None:
     """Refuse a row with a field at another place, which these words describe, unless places are ignored."""
     if elsewhere and place == CHECK:

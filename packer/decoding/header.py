@@ -8,9 +8,11 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from packer.decoding.band_choice import GRAY
 from packer.decoding.grid import Grid
 
 Pixels = NDArray[Any]
+COLOURS = ("red", "green", "blue")
 _CHANNELS = {1: "gray", 2: "gray with alpha", 3: "RGB", 4: "RGB with alpha"}
 
 
@@ -48,6 +50,8 @@ class Header:
     """The names of all bands, if the file or its data set names them."""
     elsewhere: str = field(default="", compare=False)
     """Words for its place and the place of the image, if the headers name different ones."""
+    no_data_of: tuple[str, ...] = field(default=(), compare=False)
+    """The number for pixels without data of each band, if these are in files that name different ones."""
 
     @property
     def plain_depth(self) -> int:
@@ -79,6 +83,17 @@ class Header:
     def colours(self) -> int:
         """The colours of a pixel: 3, or 1 for gray and for numbers that have no colour."""
         return 3 if self.has_palette else self.channels - self.has_alpha - self.extra
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """A name for each band of the file."""
+        if self.band_names:
+            return self.band_names
+        if self.colours == 1 and self.extra:
+            return tuple(f"band {number}" for number in range(1, self.channels + 1))
+        colours = (GRAY,) if self.colours == 1 else COLOURS
+        others = tuple(f"band {number}" for number in range(4, self.extra + 4))
+        return (*colours, *others, *("alpha",) * self.has_alpha)
 
     @property
     def decoded_size(self) -> tuple[int, int]:
@@ -121,8 +136,20 @@ class Strip:
     stored: FilePixels
 
 
-Picture: TypeAlias = "bytes | Pixels | Strip"
-"""A file, an array, or lines of a picture that is too large to be decoded at once."""
+BANDS_OF_FILES = "bands of files 1"
+"""The rule for recipes: the finest file of a picture decides its size, and pixels of coarser ones are repeated."""
+
+
+@dataclass(frozen=True)
+class BandFiles:
+    """A picture whose bands are in several files: each file or lines of it, and its name."""
+
+    names: tuple[str, ...]
+    files: tuple[bytes | Strip, ...]
+
+
+Picture: TypeAlias = "bytes | Pixels | Strip | BandFiles"
+"""A file, an array, lines of a picture that is too large to be decoded at once, or the files of bands."""
 
 
 class FileBytes(Protocol):

@@ -9,7 +9,18 @@ from packer.errors import MOST_FILES, BadFile, BadPair, LostFile, first_of
 from readers.contract.regular_files import NotRegularError
 
 SEPARATOR = "\t"
-"""Between the paths of a field that has a file for each class. None of them has a tab: it is a control character."""
+"""Between the paths of a field that has a file for each class or band. No path has a tab: it is a control character."""
+
+
+@contextmanager
+def naming_number(number: int) -> Iterator[None]:
+    """Say which of the files of a field is to blame, for `naming`."""
+    try:
+        yield
+    except LostFile:
+        raise
+    except BadPair as bad:
+        raise BadFile(number, str(bad)) from None
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from packer.decoding import arrays
 from packer.decoding.file_types import kind_of
-from packer.decoding.header import FilePixels, Header, Picture, Pixels, Strip
+from packer.decoding.header import BandFiles, FilePixels, Header, Picture, Pixels, Strip
 from packer.errors import BadPair
 from readers.contract.tiles import Size
 
@@ -25,6 +25,7 @@ def read_stored(data: Picture, header: Header) -> FilePixels:
     """Decode a file, or take an array or lines that are decoded, whose header is known."""
     if isinstance(data, Strip):
         return data.stored
+    assert not isinstance(data, BandFiles), "each of these files is decoded alone"
     if not isinstance(data, bytes):
         return arrays.stored(data)
     check_whole(str(header), (header.stored_height, header.stored_width))

@@ -28,6 +28,8 @@ class Candidate(NamedTuple):
     captures: tuple[tuple[str, str], ...] = ()
     further: tuple[tuple[str, ...], ...] = ()
     """The files of each further field; none if it lacks the field."""
+    channels: tuple[str, ...] = ()
+    """All files of the image, if each of its bands has one."""
 
 
 @dataclass

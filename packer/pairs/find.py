@@ -85,7 +85,15 @@ def search_pairs(
     """
     files = find_files(raw, leave_out) if files is None else files
     files.folders, further = take_further(files.folders, rules.further, list(filter(None, (rules.image, rules.label))))
+    channels = None
+    if rules.has_channels:
+        from packer.pairs.channels import Channels  # most pictures are one file
+
+        channels = Channels.of(rules)
+        files.folders = channels.take(files.folders)
     layout, candidates = search_files(raw, files, rules)
+    if channels is not None:
+        channels.add_to(candidates)
     has_pairs = bool(candidates.pairs)
     _add_further(candidates, further, rules)
     if only:
@@ -113,7 +121,7 @@ def search_pairs(
             raise refusal
     pairing = Pairing(
         name,
-        tuple(sorted(Pair(pair.split or ALL, *pair[1:4], pair.further) for pair in candidates.pairs)),
+        tuple(sorted(Pair(pair.split or ALL, *pair[1:4], pair.further, pair.channels) for pair in candidates.pairs)),
         layout.image.text if layout else "",
         layout.label.text if layout and rules.has_label else "",
         tuple(candidates.missing),

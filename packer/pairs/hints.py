@@ -11,6 +11,7 @@ from packer.pairs.candidates import UNWRITABLE
 from packer.pairs.folder_names import by_folder
 from packer.pairs.split_lists import usual_lists
 from packer.pairs.suggest import suggest_templates
+from packer.pairs.suggest_channels import suggest
 from packer.pairs.template import OTHER_PICTURES, PICTURES, conversion
 
 MOST_FOLDERS = 20
@@ -33,19 +34,19 @@ def no_common_key_hint(files: list[str]) -> str:
 
 
 def _templates(files: list[str], most: int) -> list[str]:
-    return [f"perhaps {suggestion}" for suggestion in suggest_templates(files)[:most]]
+    return [f"perhaps {suggestion}" for suggestion in suggest(files)[:most]]
 
 
 def _channels(files: list[str]) -> Iterator[str]:
-    """Name cases of nnU-Net whose channels have a file each: a template would pack one of them alone."""
+    """Name cases of nnU-Net whose channels have a file each."""
     channels = [match for path in files if (match := CHANNEL.fullmatch(path))]
     cases = Counter(match["case"] for match in channels)
     if cases and max(cases.values()) > 1:
         images, (case, count) = channels[0]["folder"], cases.most_common(1)[0]
         labels = images.removesuffix("imagesTr") + "labelsTr"
         yield (
-            f"{images} has the form of nnU-Net with several channels, such as {count} of {case}; they are not packed "
-            f"together yet. --image '{images}/{{key}}_0000' --label '{labels}/{{key}}' packs one alone"
+            f"{images} has the form of nnU-Net with several channels, such as {count} of {case}; --image "
+            f"'{images}/{{key}}_{{channel}}' --label '{labels}/{{key}}' makes them bands of one picture"
         )
 
 

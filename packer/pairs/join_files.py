@@ -92,6 +92,7 @@ def join_files(
     """Sort very many files into images and labels. Return all files if they must be matched together."""
     files = find_files(raw, leave_out)
     many = files.count >= MANY_FILES and not (rules.pairs or rules.lists or rules.split_exact or rules.further)
+    many = many and not rules.has_channels
     joined = _join(files, rules, lines(), lines()) if many else None
     return joined or (find_files(raw, leave_out) if files.is_taken else files)
 

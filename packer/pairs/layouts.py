@@ -10,7 +10,7 @@ from typing import Literal
 
 from packer.errors import UsageError
 from packer.pairs.folder_names import Folders
-from packer.pairs.template import KEY, OTHER_PICTURES, PICTURES, SPLIT, Template, composed
+from packer.pairs.template import CHANNEL, KEY, OTHER_PICTURES, PICTURES, SPLIT, Template, composed
 
 IMAGE_FOLDERS = ("images", "image", "imgs", "img", "img_dir")
 LABEL_FOLDERS = ("labels", "label", "masks", "mask", "annotations", "annotation", "gts", "gt", "ann_dir")
@@ -48,6 +48,8 @@ class Layout:
     """True if every picture in the folders must fit a template. False for templates of the user."""
 
     def __post_init__(self) -> None:
+        if CHANNEL in self.label.captures:
+            raise UsageError(f"--label {self.label.text!r}: a label is one file; {{{CHANNEL}}} is for --image")
         extra = set(self.label.captures) - set(self.image.captures) - {SPLIT}
         if extra:
             raise UsageError(

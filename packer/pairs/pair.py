@@ -14,3 +14,5 @@ class Pair(NamedTuple):
     label: str
     further: tuple[tuple[str, ...], ...] = ()
     """The files of each further field: none, one, or one for each class."""
+    channels: tuple[str, ...] = ()
+    """All files of the image, if each of its bands has one; `image` is the first of them."""

@@ -11,6 +11,7 @@ from packer.errors import UsageError
 from packer.pairs.folds import FoldRule, Folds
 from packer.pairs.further import LABEL, FurtherFiles
 from packer.pairs.split_rule import SplitRule
+from packer.pairs.template import has_channels
 
 ERROR, KEEP = "error", "keep"
 """Stop at files without a partner, or pack images without a label; "skip" leaves them out."""
@@ -30,6 +31,8 @@ class PairingRules:
     missing: str = ERROR
     has_label: bool = True
     """False if rows have no label, so that only images are paired."""
+    channels: tuple[str, ...] = ()
+    """The channels that are the bands of an image; none means all, if the template of images has `{channel}`."""
     further: tuple[FurtherFiles, ...] = ()
 
     @classmethod
@@ -38,6 +41,11 @@ class PairingRules:
         if not rules.get("has_label", True):
             return cls(**rules)
         return cls(**{**rules, "has_label": False, "further": (FurtherFiles(LABEL, ""), *rules.get("further", ()))})
+
+    @property
+    def has_channels(self) -> bool:
+        """True if each band of an image has a file."""
+        return self.image is not None and has_channels(self.image)
 
     @property
     def keeps(self) -> bool:

@@ -27,9 +27,12 @@ OTHER_PICTURES = (
 ANNOTATIONS = (".json", ".geojson", ".xml", ".txt")
 """Suffixes of files of annotations. A template without one of all these suffixes fits every picture."""
 
-SPLIT, KEY = "split", "key"
+SPLIT, KEY, CHANNEL = "split", "key", "channel"
 _PART = re.compile(r"\{(?P<name>[A-Za-z_]\w*)(?::(?P<choices>[^{}]+))?\}|(?P<star>\*)|(?P<text>[^{}*]+|[{}])", re.ASCII)
+_CHANNEL = re.compile(r"\{channel[:}]")
 _STAR_IN_SUFFIX = re.compile(r"\.[^./{}]*\*[^./{}]*$")
+_FORMS = {KEY: ".+", CHANNEL: "(?<![^/])[^/]+(?=/)|[^/_]+"}
+"""The forms of captures that are not any text without a slash."""
 _ANY_PICTURE = "(?:" + "|".join(re.escape(suffix) for suffix in PICTURES) + ")"
 
 
@@ -49,8 +52,9 @@ class Template:
     """A path below the raw folder with captures.
 
     `{key}` may contain slashes, `{split}` and all others may not. `{split:train|val}` is one of the choices. `*` is any
-    text within a name. Captures take as much as they can, `*` as little. A template without the suffix of a picture
-    fits all of them, and so does `.*`. Capitals in the suffix and the form of accents do not matter.
+    text within a name. Captures take as much as they can, `*` as little. `{channel}` is the name of a folder, or a part
+    of a name without `_`. A template without the suffix of a picture fits all of them, and so does `.*`. Capitals in
+    the suffix and the form of accents do not matter.
     """
 
     text: str
@@ -152,10 +156,15 @@ def _regex(part: re.Match[str]) -> str:
     if name and choices:
         return f"(?P<{name}>{'|'.join(re.escape(choice) for choice in choices.split('|'))})"
     if name:
-        return f"(?P<{name}>{'.+' if name == KEY else '[^/]+'})"
+        return f"(?P<{name}>{_FORMS.get(name, '[^/]+')})"
     return "[^/]*?" if part["star"] else re.escape(part["text"])
 
 
 def without_files(template: Template) -> Template:
     """Return a template with the same captures that no path fits: the label of rows without labels."""
-    return Template("/".join(["\0", *(f"{{{name}}}" for name in template.captures)]))
+    return Template("/".join(["\0", *(f"{{{name}}}" for name in template.captures if name != CHANNEL)]))
+
+
+def has_channels(text: str) -> bool:
+    """Return whether the files of a template are the bands of pictures: the files of one key are one."""
+    return _CHANNEL.search(text) is not None

@@ -53,10 +53,10 @@ class FieldOfClasses(FieldOptions):
 
 @dataclass(frozen=True)
 class PictureField(FieldOptions):
-    """A picture. `bands` are all, gray, rgb, or their numbers; without it, red, green and blue of 8 bits are stored."""
+    """A picture. `bands` are all, gray, rgb, or their numbers or names; without it, RGB of 8 bits is stored."""
 
     name: str = IMAGE
-    bands: str | tuple[int, ...] | None = None
+    bands: str | tuple[int, ...] | tuple[str, ...] | None = None
     range: tuple[float, float] | None = None
     alpha: str = "refuse"
     dtype: str | None = None

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from packer.config.config import Settings
 from packer.config.options import option_of, values_of
-from packer.decoding.band_choice import ALL
+from packer.decoding.band_choice import ALL, GRAY, RGB
 from packer.errors import UsageError
 from packer.pairs.further import FurtherFiles
 from packer.pixels.field_options import CLASS, ClassesField, FieldOptions, PictureField
@@ -59,6 +59,22 @@ class FieldChoice:
     def all(self) -> tuple[FieldOptions, ...]:
         """The fields in their order: the image, the label if there is one, then others."""
         return (self.image, self.label, *self.further) if self.has_label else (self.image, *self.further)
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """The channels that `bands` names, if each band of an image has a file. A number is the name of one, too."""
+        bands = self.image.bands
+        return tuple(map(str, bands)) if isinstance(bands, tuple) else ()
+
+    def of_channels(self) -> FieldChoice:
+        """Return the fields of images whose bands are in several files: the pairs have the chosen ones."""
+        bands = self.image.bands
+        if bands in (GRAY, RGB):
+            raise UsageError(
+                f"--bands {bands}: each {{channel}} of {self.image.files} is a band with a name; name the bands, such "
+                "as B04,B03"
+            )
+        return replace(self, image=replace(self.image, bands=ALL))
 
     @property
     def further_files(self) -> tuple[FurtherFiles, ...]:

@@ -99,6 +99,8 @@ class RowPlanner:
             raise InputError(f"the row came from a source of the kind {row.source!r}, and the last build names another")
         source.check_parts(row.parts)
         tile = Tile.of(row.key) if recipe.geometry.fit == TILE else None
+        if isinstance(source, FolderSource):
+            source = replace(source, templates=tuple(rule.template for rule in recipe.rules))
         key, size, origin = (row.key, row.size, None) if tile is None else (tile.picture, tile.size, tile.origin)
         piece = Piece(RowRef(row.split, key, row.parts), size if recipe.geometry.depends_on_source else None, origin)
         return PlannedRow(source, ShardSpec(row.split, (piece,), replace(recipe, storage=NPY)))

@@ -121,6 +121,8 @@ class Request:
         """Return the request that these effective settings make. With a source they name no raw folder, or a pack."""
         fields = FieldChoice.of(settings)
         rows = RowSearch.of(settings, fields, source)
+        if rows.pairing.has_channels:
+            fields = fields.of_channels()
         if rows.objects is not None:
             classes = rows.objects.copy_of(fields.label.classes)
             fields = replace(fields, label=replace(fields.label, classes=classes))

@@ -14,6 +14,7 @@ from packer.errors import InputError, UsageError
 from packer.pairs.fold_file import FoldFile
 from packer.pairs.folds import Folds
 from packer.pairs.pairing_rules import PairingRules
+from packer.pairs.template import CHANNEL, has_channels
 from packer.pixels.choices import AREA, LINEAR
 from packer.plan.block_rule import BlockRule
 from packer.plan.field_choice import FieldChoice
@@ -141,6 +142,9 @@ def _pairing(
     if values["blocks"] is not None:
         values["blocks"], rules["split"] = BlockRule.of(values["blocks"], rules, values["only"]), None
     rules |= {**files, "has_label": fields.has_label, "further": fields.further_files}
+    if has_channels(rules.get("image") or ""):
+        rules["channels"] = fields.channels
+        _check_channels(rules["image"], values)
     annotations = values["annotations"]
     if annotations is None:
         return PairingRules(**rules)
@@ -148,3 +152,14 @@ def _pairing(
         other = "--label, which names label pictures" if files["label"] else "rows that are not files"
         raise UsageError(f"--annotations {annotations}: cannot be combined with {other}")
     return PairingRules.of_painted(rules)
+
+
+def _check_channels(image: str, values: dict[str, Any]) -> None:
+    """Refuse what needs a picture in one file."""
+    if values["volumes"]:
+        raise UsageError(f"--image {image}: {{{CHANNEL}}} names the bands of pictures and NIfTI, not of TIFF volumes")
+    if values["annotations"] is not None:
+        raise UsageError(
+            f"--image {image}: labels are painted on pictures of one file, and {{{CHANNEL}}} makes one of several; "
+            "give the label pictures: --label TEMPLATE"
+        )

@@ -17,7 +17,8 @@ from packer.errors import InputError, SettingsError, counted, first_of
 from packer.pairs.files import find_files, list_files
 from packer.pairs.find import Pairing, find_pairs
 from packer.pairs.pairing_rules import PairingRules
-from packer.pairs.suggest import Suggestion, suggest_templates
+from packer.pairs.suggest import Suggestion
+from packer.pairs.suggest_channels import suggest
 from packer.pixels.label_rules import AS_THE_TABLE_SAYS, BINARY, INDEX, INSTANCE, LabelRules
 from packer.plan.sample import open_sampler
 from packer.probe.annotated import LEAST_TO_SPLIT, MOST_PLANES, AnnotatedProposal, propose_annotated
@@ -98,14 +99,19 @@ def _probe(request: ProbeRequest) -> ProbeResult:
     if annotated is not None:
         proposed = (annotated.settings, annotated.doubts)
         return ProbeResult(len(files), None, None, (), None, None, (), *proposed, annotated=annotated)
-    proposals = tuple(suggest_templates(files))
+    proposals = tuple(suggest(files))
     pairing, rules, why_not = _pairing(request, proposals)
     if pairing is None:
         return ProbeResult(len(files), None, why_not, proposals, None, None, (), {}, ())
+    count, others = len(files), {path for pair in pairing.pairs for path in pair.channels[1:]}
+    files = [path for path in files if path not in others]  # the first file stands for a picture
     slides = any(is_slide(pair.image) for pair in pairing.pairs)
     if slides:
         check_readable(request.objects is not None)
-    folder = replace(request.objects or FolderSource(request.raw), pairs=pairing.pairs, slides=slides)
+    templates = (pairing.image_template, pairing.label_template)
+    folder = replace(
+        request.objects or FolderSource(request.raw), pairs=pairing.pairs, templates=templates, slides=slides
+    )
     source = nifti_volumes(request.raw, pairing) or with_volumes(folder)
     with open_sampler(source, request.workers, request.task_timeout) as sampler:
         survey = survey_pairs(folder, sampler, request.sample, request.near_duplicates)
@@ -134,7 +140,7 @@ def _probe(request: ProbeRequest) -> ProbeResult:
     if questions:
         settings = {DECIDE: questions, **settings}
     parts = (survey, reading, matches, settings, tuple(doubts), further)
-    return ProbeResult(len(files), pairing, None, proposals, *parts)
+    return ProbeResult(count, pairing, None, proposals, *parts)
 
 
 def _trial_doubts(trial: Trial, survey: Survey) -> Iterator[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from packer.pairs.find import Pairing
 from packer.pairs.pair import Pair
 from packer.pairs.pairing_rules import PairingRules
+from packer.pairs.template import has_channels
 from packer.plan.sample import spread_indices
 from packer.probe.survey import Survey
 from packer.sources.container import Names
@@ -37,6 +38,8 @@ def nifti_volumes(raw: Path, pairing: Pairing) -> NiftiVolumes | None:
 
 def with_volumes(folder: FolderSource) -> FolderSource:
     """Return the folder with the pages of its TIFFs as slices, if so more pairs can be read, and not half otherwise."""
+    if any(map(has_channels, folder.templates)):
+        return folder  # the files are the bands of pictures
     some = replace(folder, pairs=tuple(folder.pairs[index] for index in spread_indices(len(folder.pairs), MOST_TRIED)))
     pictures, volumes = _good(some), _good(replace(some, volumes=True))
     return replace(folder, volumes=True) if 2 * pictures < len(some.pairs) and pictures < volumes else folder

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from zlib_ng.zlib_ng import crc32, crc32_combine
 
-from packer.decoding.header import Header, Strip
+from packer.decoding.decode import header_of
+from packer.decoding.header import BandFiles, Header, Strip
 from packer.decoding.raw_file import naming
 from packer.errors import BadPair
 from packer.pixels.encode import Encoded, encode_strip, psnr
@@ -64,7 +65,7 @@ class StoredInFile(NamedTuple):
     look: str
     """The hash of a picture."""
     header: Header | None = None
-    """The header of the file, if it is one picture."""
+    """The header of the picture, if it is one."""
 
 
 class StripMask(NamedTuple):
@@ -95,7 +96,7 @@ def build(
                     decoded = mask.mask.in_strip(decoded, mask.picture, strip)
                 stored = kind.store(decoded, None, numbers)
             raw.add(strip.start, numbers, stored.planes)
-            header = data.header if isinstance(data, Strip) else None
+            header = header_of(data) if isinstance(data, (Strip, BandFiles)) else None
             lossy = list[FieldStatistics]()
             for line in _lines_of_tiles(field, numbers):
                 with naming(name), counted_from(strip.start, data):

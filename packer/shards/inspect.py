@@ -158,7 +158,7 @@ def inspect_pair(request: InspectRequest, source: Source) -> LabelCounts:
 def _header(*facts: Any) -> Header:
     """Return a header whose facts were JSON."""
     header = Header(*facts)
-    header = replace(header, band_names=tuple(header.band_names))
+    header = replace(header, band_names=tuple(header.band_names), no_data_of=tuple(header.no_data_of))
     if header.grid is None:
         return header
     sides, transforms, (kind, crs, keys, numbers, text), assumed = header.grid
@@ -234,7 +234,8 @@ def _image(data: FieldData, rules: ImageRules | None, max_pixels: int) -> NDArra
     if rules is None:
         header = header_of(data, max_pixels)
         whole = WHOLE_RANGE if header.dtype != "|u1" else None
-        rules = ImageRules(whole, "drop", max_pixels, bands=ALL if header.extra or header.no_data else None)
+        has_bands = bool(header.extra or header.band_names or header.no_data)
+        rules = ImageRules(whole, "drop", max_pixels, bands=ALL if has_bands else None)
         rules = replace(rules, no_data=FILE) if header.no_data else rules
     return decode_image(data, rules) if rules.bands is None else read_bands(data, Bands(rules.bands), rules)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from packer.decoding.header import FilePixels, Pixels, Strip
+from packer.decoding.header import BandFiles, FilePixels, Pixels, Strip
 from packer.recipe.source import Given, Lines
 
 
@@ -34,13 +34,21 @@ class LineWindow:
 
 def strips_of(lines: Given) -> tuple[Any, ...]:
     """Return the strips of a field, one for each of its files; none for a class without a file."""
+    if isinstance(lines, BandFiles):
+        return lines.files
     return lines if isinstance(lines, tuple) else (lines,)
+
+
+def _with(lines: Given, strips: list[Any]) -> Given:
+    """Return other strips of the files of a field."""
+    if isinstance(lines, BandFiles):
+        return BandFiles(lines.names, tuple(strips))
+    return tuple(strips) if isinstance(lines, tuple) else strips[0]
 
 
 def _lines_of(lines: Given, part: slice) -> Given:
     """Return some lines of each file."""
-    strips = [_strip(strip, [_cut(strip.stored, part)]) if strip else b"" for strip in strips_of(lines)]
-    return strips[0] if not isinstance(lines, tuple) else tuple(strips)
+    return _with(lines, [_strip(strip, [_cut(strip.stored, part)]) if strip else b"" for strip in strips_of(lines)])
 
 
 def _joined(parts: list[Given]) -> Given:
@@ -49,7 +57,7 @@ def _joined(parts: list[Given]) -> Given:
         return parts[0]
     files = zip(*map(strips_of, parts), strict=True)
     strips = [_strip(strips[0], [strip.stored for strip in strips]) if strips[0] else b"" for strips in files]
-    return strips[0] if not isinstance(parts[0], tuple) else tuple(strips)
+    return _with(parts[0], strips)
 
 
 def _strip(like: Strip, stored: list[FilePixels]) -> Strip:

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from zlib_ng.zlib_ng import crc32
 
-from packer.decoding.decode import check_same_size
+from packer.decoding.decode import check_same_size, header_of
 from packer.decoding.file_types import JPEG_2000, read_header
 from packer.decoding.grid import check_place, other_place
-from packer.decoding.header import Header
+from packer.decoding.header import BandFiles, Header
 from packer.decoding.raw_file import SEPARATOR, naming
 from packer.decoding.tiff.picture import SIGNATURES as TIFF
 from packer.errors import BadPair, LostFile, LostFileError
@@ -173,8 +173,7 @@ class RowMaker:
         for name, window in zip(names, windows, strict=True):
             with naming(name):
                 data.append(window.between(top, min(height, top + self._geometry.size[0])))
-            strips = zip(name.split(SEPARATOR), strips_of(data[-1]), strict=True)
-            headers.append({path: strip.header for path, strip in strips if strip})
+            headers.append(_headers_of_strips(name, data[-1]))
         return data, headers
 
     def _decoded_strips(self, names: Sequence[str], top: int, data: Sequence[Given]) -> list[Decoded]:
@@ -208,7 +207,7 @@ class RowMaker:
                     self._check_size(piece, names, number, fields[0].size, lines.size)
                 built = self._build(target, fields, names, scratch)
                 headers = [
-                    {} if stored.header is None else {name: stored.header}
+                    {} if stored.header is None else {_first_file(name): stored.header}
                     for name, stored in zip(names, built, strict=True)
                 ]
                 loaded = self._at_one_place(loaded, headers)
@@ -249,6 +248,7 @@ class RowMaker:
         for rule, headers_of_field in zip(self._rules, headers, strict=True):
             for path, header in headers_of_field.items():
                 noun = LABEL if rule.name == LABEL else "file"
+                yield header.elsewhere and f"{path}: {header.elsewhere}"
                 yield other_place(image, None if first is None else first.grid, path, header.grid, noun)
 
     def _noting_no_data(self, loaded: Loaded, headers: Sequence[Mapping[str, Header]]) -> Loaded:
@@ -301,10 +301,10 @@ class RowMaker:
     def _check_size(self, piece: Piece, names: Sequence[str], number: int, first: Size, size: Size) -> None:
         """Refuse a field of another size than the first, and another size than the planned one if it decides the
         rows."""
-        file = next(filter(None, names[number].split(SEPARATOR)))
-        check_same_size(names[0], first, file, size, self._fields[number].name)
+        image, file = _first_file(names[0]), _first_file(names[number])
+        check_same_size(image, first, file, size, self._fields[number].name)
         if number == len(names) - 1 and self._geometry.depends_on_source and first != piece.size:
-            raise LostFile(f"{names[0]}: was another picture when the build was planned; build again")
+            raise LostFile(f"{image}: was another picture when the build was planned; build again")
 
     def _decode(self, piece: Piece, data_of: Mapping[int, Given]) -> list[Decoded]:
         """Decode all fields of a row."""
@@ -378,8 +378,23 @@ def _by_top(targets: Sequence[RowTarget]) -> Iterator[tuple[int, list[int]]]:
         yield top, [number for number, at in enumerate(tops) if at == top]
 
 
+def _headers_of_strips(part: str, lines: Given) -> dict[str, Header]:
+    """Return the headers of the files of a field by their paths; of bands in several files the first has all."""
+    if isinstance(lines, BandFiles):
+        return {_first_file(part): header_of(lines)}
+    return {path: strip.header for path, strip in zip(part.split(SEPARATOR), strips_of(lines), strict=True) if strip}
+
+
+def _first_file(part: str) -> str:
+    """Return the first file of a field."""
+    return next(filter(None, part.split(SEPARATOR)))
+
+
 def _headers(part: str, data: Given) -> dict[str, Header]:
     """Return the headers of the files of a field by their paths that may name a place, or a value for no data."""
+    if isinstance(data, BandFiles):
+        with naming(part):
+            return {_first_file(part): header_of(data, sys.maxsize)}
     files = data if isinstance(data, tuple) and not isinstance(data, (PackedPixels, Slices)) else (data,)
     named_files = zip(part.split(SEPARATOR), files, strict=False)
     maps = {path: file for path, file in named_files if isinstance(file, bytes) and file.startswith(_MAPS)}

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from packer.decoding.file_types import read_header
-from packer.decoding.header import FilePixels, Header, Picture, Strip
+from packer.decoding.header import FilePixels, Header, Strip
 from packer.decoding.jpeg import is_progressive
 from packer.decoding.raw_pixels import check_whole, read_stored, upright
 from packer.decoding.rules import MOST_PIXELS
@@ -58,7 +58,7 @@ class StripFile:
         """About the memory that the picture needs because it is decoded at once; 0 if it is decoded line by line."""
         return self._lines.whole_bytes
 
-    def lines(self, top: int, bottom: int) -> Picture:
+    def lines(self, top: int, bottom: int) -> Strip:
         """Return some lines, in order; some may be left out. A file that changed is refused."""
         stored = self._lines.lines(top, bottom)
         self._data.check_unchanged()

@@ -64,6 +64,12 @@ class PlannedPicture(PlannedField):
         dtype = header.dtype if self.read.image_range is None else None
         few_bits = header.depth if header.depth < 8 and not header.has_palette else None
         fill = self._fill(header.no_data, header.dtype) if self.options.nodata == FILE else None
+        if isinstance(fill, int) and header.no_data_of:
+            numbers = ", ".join(number or NONE for number in header.no_data_of)
+            raise BadPair(
+                f"names {numbers} for pixels without data in its bands, and whole numbers have one for all; "
+                f"{self._flag('nodata')} NUMBER states it, {self._flag('nodata')} none leaves them"
+            )
         return replace(self, dtype=dtype, bands=bands.names(header), few_bits=few_bits, fill=fill)
 
     def most(self, forms: Mapping[Self, int]) -> Self:

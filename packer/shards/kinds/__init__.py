@@ -37,6 +37,6 @@ class FieldKind(Protocol):
 
 
 def one_file(data: Given) -> Picture:
-    """Return the file or array of a field that has one."""
+    """Return the file or array of a field that has one, or the files of its bands."""
     assert not isinstance(data, tuple), "only overlapping classes have several, and volumes slices"
     return data

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from packer.decoding.decode import compared, elsewhere_in
 from packer.decoding.file_types import read_header
-from packer.decoding.header import Header
+from packer.decoding.header import BANDS_OF_FILES, BandFiles, Header
 from packer.decoding.raw_file import SEPARATOR, naming
 from packer.decoding.raw_pixels import check_whole
 from packer.decoding.rules import MOST_PIXELS
@@ -29,6 +30,7 @@ from packer.decoding.strips.strip_file import StripFile
 from packer.decoding.tiff.pages import read_pages
 from packer.errors import BadPair
 from packer.pairs.pair import Pair
+from packer.pairs.template import CHANNEL, Template, has_channels
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import UNKNOWN, Given, Heads, Lines, Loaded, Source
 from packer.sources.ask_all import THREADS, ask_all
@@ -69,8 +71,8 @@ class FolderSource(Source):
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """The versions of what reads slides, if there are any."""
-        return slide_tools() if self.slides else ()
+        """The versions of what reads slides, and the rule of bands in files of their own, if there are any."""
+        return (*(slide_tools() if self.slides else ()), *((BANDS_OF_FILES,) if self._of_channels else ()))
 
     @property
     def gives_volumes(self) -> bool:
@@ -110,6 +112,8 @@ class FolderSource(Source):
                 digests = [blake3(file).hexdigest() if path else "" for path, file in zip(paths, files, strict=True)]
                 identities[number] = _together(digests)
                 content: Given = files[0] if len(files) == 1 else tuple(files)
+                if names := self._bands(number, paths):
+                    content = BandFiles(names, tuple(files))
                 if part and self.volumes:
                     content = volume_of(part, [BytesIO(file) if file else None for file in files], self.max_pixels)
                 data.append(content)
@@ -125,7 +129,7 @@ class FolderSource(Source):
             for number, part in enumerate(ref.parts):
                 try:
                     try:
-                        data.append(opened.enter_context(closing(self._lines(part))) if part else b"")
+                        data.append(opened.enter_context(closing(self._lines(number, part))) if part else b"")
                     finally:  # a bad file has an identity, too
                         identities[number] = self._identity_of(part)
                 except BadPair as bad:
@@ -144,12 +148,24 @@ class FolderSource(Source):
             return loaded._replace(bad=heads)
         return loaded._replace(elsewhere=elsewhere_in(heads))
 
-    def _lines(self, part: str) -> Lines:
+    def _lines(self, number: int, part: str) -> Lines:
         """Open the files of a field."""
         if self.volumes:
             return PageLines(self.raw, part, self.max_pixels)
+        paths = part.split(SEPARATOR)
         with naming(part):
-            return FileLines(part.split(SEPARATOR), self._opened)
+            return FileLines(paths, self._opened, self._bands(number, paths))
+
+    def _bands(self, number: int, paths: Sequence[str]) -> tuple[str, ...]:
+        """Return the names of the bands, if a field is a picture whose bands are in these files."""
+        template = self._of_channels.get(number)
+        matches = () if template is None else map(template.match, paths)
+        return tuple(match[CHANNEL] for match in matches if match is not None)
+
+    @cached_property
+    def _of_channels(self) -> Mapping[int, Template]:
+        """The templates of the fields that are pictures with a file for each band, by their numbers."""
+        return {number: Template(text) for number, text in enumerate(self.templates) if has_channels(text)}
 
     def _identity_of(self, part: str) -> str:
         with naming(part):
@@ -166,29 +182,43 @@ class FolderSource(Source):
         return data
 
     def to_text(self) -> str:
-        facts = {"raw": str(self.raw), "max_pixels": self.max_pixels, "fields": len(self.templates)}
+        facts = {"raw": str(self.raw), "max_pixels": self.max_pixels, "templates": self.templates}
         slides = {"slides": self.slides, "slide_level": self.slide_level}
         return json.dumps({"kind": self.kind, **facts, "volumes": self.volumes, **slides})
 
     @classmethod
     def from_json(cls, facts: dict[str, Any]) -> FolderSource:
         settings = {name: facts[name] for name in ("max_pixels", "volumes", "slides", "slide_level")}
-        return cls(Path(facts["raw"]), templates=("",) * facts["fields"], **settings)
+        return cls(Path(facts["raw"]), templates=tuple(facts["templates"]), **settings)
 
     def heads_of(self, ref: RowRef, levels: Mapping[str, Levels | BadPair] = NO_LEVELS) -> Heads:
         """Return the header of each field of a row, or why it is bad."""
         try:
-            paths = [part.split(SEPARATOR) for part in ref.parts if part]
-            heads = [[self._header(path, levels) for path in files if path] for files in paths]
-            for number, (files, headers) in enumerate(zip(paths, heads, strict=True)):
-                for index, path in enumerate(filter(None, files)):
-                    noun = "label" if number < 2 else "file"
-                    if isinstance(of := levels.get(ref.parts[0]), tuple):
-                        check_level(ref.parts[0], of, self.slide_level, path, headers[index].size, noun)
-                    headers[index] = compared(ref.parts[0], heads[0][0], path, headers[index], noun)
+            heads = [self._heads_of_field(number, part, levels) for number, part in enumerate(ref.parts) if part]
+            for number, files in enumerate(heads):
+                image, first = heads[0][0]
+                noun = "label" if number < 2 else "file"
+                for index, (path, header) in enumerate(files):
+                    if isinstance(of := levels.get(image), tuple):
+                        check_level(image, of, self.slide_level, path, header.size, noun)
+                    files[index] = path, compared(image, first, path, header, noun)
         except BadPair as bad:
             return str(bad)
-        return tuple(map(_header_of_field, heads))
+        return tuple(_header_of_field([header for _, header in files]) for files in heads)
+
+    def _heads_of_field(
+        self, number: int, part: str, levels: Mapping[str, Levels | BadPair]
+    ) -> list[tuple[str, Header]]:
+        """Return the files of a field with their headers; of a picture in several files the first, and one header."""
+        paths = [path for path in part.split(SEPARATOR) if path]
+        headers = [self._header(path, levels) for path in paths]
+        if names := self._bands(number, paths):
+            from packer.decoding.band_files import join_headers  # most pictures are one file
+
+            with naming(part):
+                joined = join_headers(names, headers, self.max_pixels)
+            headers = [replace(joined, elsewhere=joined.elsewhere and f"{paths[0]}: {joined.elsewhere}")]
+        return list(zip(paths, headers, strict=False))
 
     def header(self, path: str) -> Header:
         if is_slide(path):
@@ -249,13 +279,17 @@ class FolderSource(Source):
 def refs_of(pairs: Iterable[Pair]) -> Iterator[RowRef]:
     """Yield the reference to each pair."""
     return (
-        RowRef(pair.split, pair.key, (pair.image, pair.label, *map(SEPARATOR.join, pair.further))) for pair in pairs
+        RowRef(pair.split, pair.key, (_image(pair), pair.label, *map(SEPARATOR.join, pair.further))) for pair in pairs
     )
 
 
 def images_of(pairs: Iterable[Pair]) -> Iterator[RowRef]:
     """Yield the reference to each image, with its further fields and without a label."""
-    return (RowRef(pair.split, pair.key, (pair.image, *map(SEPARATOR.join, pair.further))) for pair in pairs)
+    return (RowRef(pair.split, pair.key, (_image(pair), *map(SEPARATOR.join, pair.further))) for pair in pairs)
+
+
+def _image(pair: Pair) -> str:
+    return SEPARATOR.join(pair.channels or (pair.image,))
 
 
 def _all_lines(part: str, opened: Loaded) -> Given:

@@ -132,13 +132,12 @@ class ObjectsSource(FolderSource):
         return blake3(self.read(path, is_alone=True)).hexdigest()
 
     def to_text(self) -> str:
-        facts = {"url": self.url, "max_pixels": self.max_pixels, "fields": len(self.templates)}
+        facts = {"url": self.url, "max_pixels": self.max_pixels, "templates": self.templates}
         return json.dumps({"kind": self.kind, **facts})
 
     @classmethod
     def from_json(cls, facts: dict[str, Any]) -> ObjectsSource:
-        templates = ("",) * facts["fields"]
-        return cls(Path(), templates=templates, max_pixels=facts["max_pixels"], url=facts["url"])
+        return cls(Path(), templates=tuple(facts["templates"]), max_pixels=facts["max_pixels"], url=facts["url"])
 
     @contextmanager
     def explained(self) -> Iterator[None]:
