@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from packer.decoding.decode import header_of
 from packer.decoding.grid import Grid, other_place
 from packer.errors import BadPair
-from packer.shards.rows import RowMaker
+from packer.shards.file_headers import HeaderJudge
 from packer.sources.volumes.nifti_volume import Volume
 from readers import open_dataset
 from readers.contract import giant
@@ -275,7 +275,7 @@ def test_a_pack_of_a_version_that_counted_no_values_for_no_data_is_repaired(
             (raw / split / folder).mkdir(parents=True)
             (raw / split / folder / "a.tif").write_bytes(geo_tiff(1, t42113=b"-9999\0"))
     with monkeypatch.context() as older:
-        older.setattr(RowMaker, "_noting_no_data", lambda maker, loaded, headers: loaded)
+        older.setattr(HeaderJudge, "_no_data", lambda judge, headers: {})
         assert run("build", "--quiet", "--classes", 2, raw, out).exit_code == 0
     next(out.glob("shards/val-*.image.npy")).unlink()
     assert "generation 2," in good("repair", "--quiet", out).stdout

@@ -2,57 +2,48 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
-from io import BytesIO
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from zlib_ng.zlib_ng import crc32
 
-from packer.decoding.decode import check_same_size, header_of
-from packer.decoding.file_types import JPEG_2000, read_header
-from packer.decoding.grid import check_place, other_place
-from packer.decoding.header import BandFiles, Header
-from packer.decoding.raw_file import SEPARATOR, naming
-from packer.decoding.tiff.picture import SIGNATURES as TIFF
+from packer.decoding.decode import check_same_size
+from packer.decoding.header import Header
+from packer.decoding.raw_file import naming
 from packer.errors import BadPair, LostFile, LostFileError
 from packer.pixels.choices import TILE
 from packer.pixels.encode import EQUAL, encode, psnr
 from packer.pixels.image_hash import image_hash
 from packer.pixels.nearest_lines import stored_lines
-from packer.pixels.number_rules import ValueRules
-from packer.recipe.field_rule import FieldRule
 from packer.recipe.piece import Piece
 from packer.recipe.recipe import Recipe
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Given, Lines, Loaded, PackedPixels, Slices, Source
 from packer.shards import giant_rows
 from packer.shards.columns import RowMemory
+from packer.shards.file_headers import HeaderJudge, first_file, headers_of, headers_of_strips, place_in
 from packer.shards.giant_rows import is_giant
 from packer.shards.kinds import Decoded
 from packer.shards.kinds.by_field import check_row, kinds_of
 from packer.shards.label_mask import LabelMask
-from packer.shards.line_window import LineWindow, strips_of
-from packer.shards.row_places import place_of, stored_place
+from packer.shards.row_places import stored_place
 from packer.shards.scratch import Scratch
 from readers.contract import giant
-from readers.contract.fields import LABEL, Field, Sides
-from readers.contract.kinds import PICTURE
+from readers.contract.fields import Field, Sides
 from readers.contract.place import Place
 from readers.contract.receipt import RowInput
-from readers.contract.receipt_facts import NO_DATA
 from readers.contract.statistics import FieldStatistics
 from readers.contract.tiles import Origin, Size
 
-_MAPS = (*TIFF, *JPEG_2000)
-"""The first bytes of files that may have a place."""
+if TYPE_CHECKING:
+    from packer.shards.line_window import LineWindow
+
 AGAIN = "rows of {} encoded again: {}"
 """The words of a count: the field and the reason, if JPEG files were to be kept."""
-ELSEWHERE = "rows of fields at different places, by their headers"
 
 
 @dataclass(frozen=True)
@@ -98,7 +89,8 @@ class RowMaker:
         self._fields, self._kinds = fields, kinds_of(recipe, fields)
         self._rules = [next(rule for rule in recipe.rules if rule.name == field.name) for field in fields]
         self._source = source
-        self._geometry, self._place = recipe.geometry, recipe.place
+        self._geometry = recipe.geometry
+        self._judge = HeaderJudge(self._rules, recipe.place)
         self._mask = LabelMask.of(self._rules, self._kinds)
 
     def fill(self, targets: Sequence[RowTarget]) -> list[Row]:
@@ -118,15 +110,13 @@ class RowMaker:
             if loaded.at_stored is not None and not self._geometry.depends_on_source:
                 loaded = loaded.at_stored(lambda size: stored_lines(self._geometry.placement(size)))
             data = [loaded.data[number] for number in present]
-            headers = [_headers(first.ref.parts[number], loaded.data[number]) for number in present]
-            loaded = self._at_one_place(loaded, headers)
+            headers = [headers_of(first.ref.parts[number], loaded.data[number]) for number in present]
+            loaded = self._judge.judged(loaded, headers)
             fields = self._decode(first, dict(zip(present, data, strict=True)))
             pieces = zip(targets, inputs, strict=True)
             rows = [self._pack(target, source, fields, data, target.piece.origin) for target, source in pieces]
-            loaded = self._noting_no_data(loaded, headers)
             rows = [_with_facts(row, target.piece, loaded, state) for row, target in zip(rows, targets, strict=True)]
-            place = _place_in(loaded, headers)
-            return self._placed(rows, targets, place, fields[0].size)
+            return self._placed(rows, targets, place_in(loaded, headers), fields[0].size)
         except BadPair as bad:
             self._check_not_lost(first, bad)
             return [Row(source, reject=str(bad), state=state) for source in inputs]
@@ -139,6 +129,8 @@ class RowMaker:
 
     def _fill_tiles(self, targets: Sequence[RowTarget], state: NDArray[np.int64]) -> list[Row]:
         """Pack tiles of one picture. Only the lines that they touch are decoded: damage elsewhere is not seen."""
+        from packer.shards.line_window import LineWindow  # most pictures are decoded at once
+
         first = targets[0].piece
         loaded = self._source.load_lines(first.ref)
         present = [number for number, part in enumerate(first.ref.parts) if part]
@@ -157,12 +149,12 @@ class RowMaker:
                     for number in numbers:
                         rows[number] = self._tile(targets[number], inputs[number], decoded, data, fields[0].size)
                     del data, decoded  # the next lines take their memory
-                loaded = self._noting_no_data(self._at_one_place(loaded, headers), headers)
+                loaded = self._judge.judged(loaded, headers)
             except BadPair as bad:
                 self._check_not_lost(first, bad)
                 return [Row(source, reject=str(bad), state=state) for source in inputs]
         every = [_with_facts(rows[number], target.piece, loaded, state) for number, target in enumerate(targets)]
-        return self._placed(every, targets, _place_in(loaded, headers), fields[0].size)
+        return self._placed(every, targets, place_in(loaded, headers), fields[0].size)
 
     def _strip(
         self, windows: Sequence[LineWindow], names: Sequence[str], top: int, height: int
@@ -173,7 +165,7 @@ class RowMaker:
         for name, window in zip(names, windows, strict=True):
             with naming(name):
                 data.append(window.between(top, min(height, top + self._geometry.size[0])))
-            headers.append(_headers_of_strips(name, data[-1]))
+            headers.append(headers_of_strips(name, data[-1]))
         return data, headers
 
     def _decoded_strips(self, names: Sequence[str], top: int, data: Sequence[Given]) -> list[Decoded]:
@@ -207,10 +199,10 @@ class RowMaker:
                     self._check_size(piece, names, number, fields[0].size, lines.size)
                 built = self._build(target, fields, names, scratch)
                 headers = [
-                    {} if stored.header is None else {_first_file(name): stored.header}
+                    {} if stored.header is None else {first_file(name): stored.header}
                     for name, stored in zip(names, built, strict=True)
                 ]
-                loaded = self._at_one_place(loaded, headers)
+                loaded = self._judge.judged(loaded, headers)
             except BadPair as bad:
                 self._check_not_lost(piece, bad)
                 return Row(source, reject=str(bad), state=state)
@@ -219,8 +211,7 @@ class RowMaker:
             [getattr(stored, fact) for stored in built] for fact in ("crc32", "statistics", "psnr")
         )
         row = Row(source, tuple(sums), look, tuple(statistics), size=piece.size, psnr=tuple(psnr))
-        loaded = self._noting_no_data(loaded, headers)
-        return replace(_with_facts(row, piece, loaded, state), place=_place_in(loaded, headers))
+        return replace(_with_facts(row, piece, loaded, state), place=place_in(loaded, headers))
 
     def _check_not_lost(self, piece: Piece, bad: BadPair) -> None:
         """Raise LostFileError if this machine cannot read what the plan has read: such a row is not to be a reject.
@@ -235,31 +226,6 @@ class RowMaker:
                 return
         hint = "the plan has read it, so its pair is not bad. Is its folder mounted on this machine? Build again"
         raise LostFileError(f"{str(bad).removesuffix('; build again')}; {hint}") from bad
-
-    def _at_one_place(self, loaded: Loaded, headers: Sequence[Mapping[str, Header]]) -> Loaded:
-        """Refuse a row with a field at another place than the first, or count it if places are ignored."""
-        elsewhere = loaded.elsewhere or next(filter(None, self._elsewhere(headers)), "")
-        check_place(elsewhere, self._place)
-        return loaded._replace(counts={**(loaded.counts or {}), ELSEWHERE: 1}) if elsewhere else loaded
-
-    def _elsewhere(self, headers: Sequence[Mapping[str, Header]]) -> Iterator[str]:
-        """Yield for each file where it is, in words, if it is at another place than the first."""
-        image, first = next(iter(headers[0].items()), ("", None))
-        for rule, headers_of_field in zip(self._rules, headers, strict=True):
-            for path, header in headers_of_field.items():
-                noun = LABEL if rule.name == LABEL else "file"
-                yield header.elsewhere and f"{path}: {header.elsewhere}"
-                yield other_place(image, None if first is None else first.grid, path, header.grid, noun)
-
-    def _noting_no_data(self, loaded: Loaded, headers: Sequence[Mapping[str, Header]]) -> Loaded:
-        """Count the files that name a value for no data, unless the options of their field say what becomes of it."""
-        counts = {
-            NO_DATA.format(rule.name, value): 1
-            for rule, headers_of_field in zip(self._rules, headers, strict=True)
-            for value in {header.no_data for header in headers_of_field.values()}
-            if value and not _is_handled(rule, value)
-        }
-        return loaded._replace(counts={**(loaded.counts or {}), **counts}) if counts else loaded
 
     def _placed(self, rows: list[Row], targets: Sequence[RowTarget], place: Place | None, size: Size) -> list[Row]:
         """Return the rows of a picture or volume of this size with their places. Volumes keep their size."""
@@ -301,7 +267,7 @@ class RowMaker:
     def _check_size(self, piece: Piece, names: Sequence[str], number: int, first: Size, size: Size) -> None:
         """Refuse a field of another size than the first, and another size than the planned one if it decides the
         rows."""
-        image, file = _first_file(names[0]), _first_file(names[number])
+        image, file = first_file(names[0]), first_file(names[number])
         check_same_size(image, first, file, size, self._fields[number].name)
         if number == len(names) - 1 and self._geometry.depends_on_source and first != piece.size:
             raise LostFile(f"{image}: was another picture when the build was planned; build again")
@@ -376,50 +342,6 @@ def _by_top(targets: Sequence[RowTarget]) -> Iterator[tuple[int, list[int]]]:
     tops = [(target.piece.origin or (0, 0))[0] for target in targets]
     for top in sorted(set(tops)):
         yield top, [number for number, at in enumerate(tops) if at == top]
-
-
-def _headers_of_strips(part: str, lines: Given) -> dict[str, Header]:
-    """Return the headers of the files of a field by their paths; of bands in several files the first has all."""
-    if isinstance(lines, BandFiles):
-        return {_first_file(part): header_of(lines)}
-    return {path: strip.header for path, strip in zip(part.split(SEPARATOR), strips_of(lines), strict=True) if strip}
-
-
-def _first_file(part: str) -> str:
-    """Return the first file of a field."""
-    return next(filter(None, part.split(SEPARATOR)))
-
-
-def _headers(part: str, data: Given) -> dict[str, Header]:
-    """Return the headers of the files of a field by their paths that may name a place, or a value for no data."""
-    if isinstance(data, BandFiles):
-        with naming(part):
-            return {_first_file(part): header_of(data, sys.maxsize)}
-    files = data if isinstance(data, tuple) and not isinstance(data, (PackedPixels, Slices)) else (data,)
-    named_files = zip(part.split(SEPARATOR), files, strict=False)
-    maps = {path: file for path, file in named_files if isinstance(file, bytes) and file.startswith(_MAPS)}
-    headers = dict[str, Header]()
-    for path, file in maps.items():
-        with naming(path):
-            headers[path] = read_header(BytesIO(file), sys.maxsize)
-    return headers
-
-
-def _place_in(loaded: Loaded, headers: Sequence[Mapping[str, Header]]) -> Place | None:
-    """Return the place of a picture: from its source, or from the header of the first field's file."""
-    if loaded.place is not None:
-        return loaded.place
-    return next(map(place_of, headers[0].values()), None)
-
-
-def _is_handled(rule: FieldRule, value: str) -> bool:
-    """Return whether pixels of this value are left out: without a value, without data, or of an ignored class."""
-    if isinstance(rule.read, ValueRules):
-        return True
-    if rule.field.kind == PICTURE:
-        return rule.field.no_data
-    ignored = () if rule.field.classes is None else rule.field.classes.ignored_values
-    return value in map(str, ignored)
 
 
 def _with_facts(row: Row, piece: Piece, loaded: Loaded, state: NDArray[np.int64]) -> Row:
