@@ -12,7 +12,17 @@ from conftest import run
 from drills.published import same
 from test_sources_rows import in_process
 
-from packer import IdsField, InputError, Rows, UsageError, ValuesField, build_pack, verify_pack
+from packer import (
+    IdsField,
+    InputError,
+    Rows,
+    UsageError,
+    ValuesField,
+    build_pack,
+    diff_pack,
+    repair_pack,
+    verify_pack,
+)
 from packer.building import Summary
 from readers import open_dataset
 
@@ -117,6 +127,70 @@ def test_a_night_loads_new_volumes_alone_and_equals_a_fresh_build(tmp_path: Path
     assert summary.reused == len(KEYS) - 1
     assert same(tmp_path / "out", tmp_path / "fresh")
     assert packed(tmp_path / "out", rows[1], shard_size="1KB").reused == len(KEYS)
+
+
+def test_damaged_volumes_are_built_again_from_the_function(tmp_path: Path, in_process: None) -> None:
+    rows = Rows(KEYS, volume_of, version_of, size_of)
+    packed(tmp_path / "out", rows)
+    assert diff_pack(tmp_path / "out", rows).changed == ()
+    path = next((tmp_path / "out" / "shards").glob("*.image.npy"))
+    damaged = bytearray(path.read_bytes())
+    damaged[-4] ^= 255
+    path.chmod(0o644)
+    path.write_bytes(damaged)
+    assert len(verify_pack(tmp_path / "out", deep=True)) > 0
+    repair_pack(tmp_path / "out", rows)
+    assert verify_pack(tmp_path / "out", deep=True) == []
+    check(tmp_path / "out")
+
+
+def loads_to(folder: Path, keys: list[str], **more: Any) -> Rows:
+    """Return rows that leave a file for each key that was loaded."""
+
+    def load(key: str) -> dict[str, Any]:
+        (folder / key).touch()
+        return volume_of(key)
+
+    folder.mkdir(exist_ok=True)
+    return Rows(keys, load, version_of, size_of, **more)
+
+
+def test_with_types_only_what_is_new_is_loaded(tmp_path: Path, in_process: None) -> None:
+    types = {"image": np.zeros((1, 1, 1, 2), np.float32), "label": np.zeros((1, 1, 1), np.int64)}
+    for name, more in (("sampled", {}), ("stated", {"types": types})):
+        packed(tmp_path / name, loads_to(tmp_path / f"{name} first", KEYS[:-1], **more), shard_size="1KB")
+        second = tmp_path / f"{name} second"
+        packed(tmp_path / name, loads_to(second, KEYS, **more), shard_size="1KB")
+        loaded = {path.name for path in second.iterdir()}
+        assert KEYS[-1] in loaded
+        assert len(loaded) == (1 if more else 16)
+    assert same(tmp_path / "sampled", tmp_path / "stated")
+
+
+@pytest.mark.parametrize(
+    ("types", "message"),
+    [
+        ({"image": np.zeros((1, 1, 1, 2), np.float32)}, "types: has no label; name an array for each of image, label"),
+        (
+            {"image": np.zeros((1, 1)), "label": np.zeros((1, 1, 1), int)},
+            r"types: image has the shape \(1, 1\), ",
+        ),
+    ],
+)
+def test_types_are_arrays_of_all_fields(tmp_path: Path, types: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        packed(tmp_path / "out", Rows(KEYS, volume_of, version_of, size_of, types=types))
+
+
+def test_a_volume_of_another_type_than_stated_costs_its_row(tmp_path: Path, in_process: None) -> None:
+    types: dict[str, Any] = {"image": np.zeros((1, 1, 1, 2), np.float32), "label": np.zeros((1, 1, 1), np.int64)}
+    rows = Rows(KEYS, lambda key: volume_of(key) | wrong_at(key), sizes=size_of, types=types)
+    summary = packed(tmp_path / "out", rows, on_bad="skip")
+    assert [key for _, key, _ in summary.rejects] == [KEYS[7]]
+
+
+def wrong_at(key: str) -> dict[str, Any]:
+    return {"image": np.zeros((*size_of(key), 3), np.float32)} if key == KEYS[7] else {}
 
 
 def test_the_command_shows_and_extracts_them(tmp_path: Path, in_process: None) -> None:

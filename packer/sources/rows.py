@@ -53,11 +53,12 @@ class Rows(Source):
     With `volumes=True` in the build a row is a volume: arrays of (D, H, W), or (D, H, W, B) of several bands, and sizes
     of (depth, height, width).
     `without={"label": keys}` names the rows that lack a field, for which `load` does not return it.
+    `types={"image": array, "label": array}` are arrays of any size with the types and bands that `load` returns.
+    Without it each build of fields that are stored unchanged loads a sample of rows first, to see their types.
     Rows have the fields of the build: `build_pack(Rows(keys, load), "out", fields=[ValuesField("depth")], classes=3)`.
     """
 
     kind: ClassVar[str] = "rows"
-    types_are_known: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -66,6 +67,7 @@ class Rows(Source):
         version: Callable[[Any], Any] | None = None,
         sizes: Size | Callable[[Any], Size] | None = None,
         without: Without = None,
+        types: Mapping[str, NDArray[Any]] | None = None,
     ) -> None:
         if isinstance(keys, (str, bytes, Iterator)):
             raise TypeError("keys: expected a list of texts, or a function that returns an iterator")
@@ -77,6 +79,11 @@ class Rows(Source):
         self._lacking = Lacking(without)
         self._fields: tuple[str, ...] = FIELDS
         self._types: tuple[Header, ...] = PLAIN
+        self._examples = dict(types or {})
+
+    @property
+    def types_are_known(self) -> bool:
+        return bool(self._examples)
 
     @property
     def sizes_are_known(self) -> bool:
@@ -140,13 +147,14 @@ class Rows(Source):
         self._lacking.check_rows(seen)
 
     def heads(self, refs: Sequence[RowRef]) -> Iterator[Heads]:
+        types = self._stated_types() if self.types_are_known else self._types
         for ref in refs:
             try:
                 size = self._size_now(ref)
             except BadPair as bad:
                 yield str(bad)
             else:
-                heads = _heads(self._types, size or (0,) * self._sides)
+                heads = _heads(types, size or (0,) * self._sides)
                 yield heads if all(ref.parts) else tuple(compress(heads, ref.parts))
 
     def states(self, refs: Sequence[RowRef]) -> NDArray[np.int64]:
@@ -189,10 +197,22 @@ class Rows(Source):
     def from_json(cls, facts: dict[str, Any]) -> Rows:
         rows = cls.__new__(cls)
         rows._keys, rows._functions, rows._lacking = (), RowFunctions.of_text(facts[FUNCTIONS]), Lacking(None)
-        rows._fields, rows._types = tuple(facts["fields"]), PLAIN
+        rows._fields, rows._types, rows._examples = tuple(facts["fields"]), PLAIN, {}
         rows._size, rows._scales = facts["size"] and tuple(facts["size"]), facts["scales"]
         rows._sides = facts["sides"]
         return rows
+
+    def _stated_types(self) -> tuple[Header, ...]:
+        """Return the types of the arrays that stand for those that `load` returns."""
+        types = []
+        for name in self._fields:
+            if name not in self._examples:
+                raise UsageError(f"types: has no {name}; name an array for each of {', '.join(self._fields)}")
+            try:
+                types.append(self._checked(self._examples[name], name)[1])
+            except BadPair as bad:
+                raise UsageError(f"types: {name} {bad}") from bad
+        return tuple(types)
 
     def _size_now(self, ref: RowRef) -> Size | None:
         """Return the size that an image must have, if that is known before it is loaded."""
