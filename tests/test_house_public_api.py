@@ -36,7 +36,7 @@ from readers.contract.errors import NoPackError
 from readers.contract.manifest import Manifest
 
 SIGNATURES = {
-    "Rows": ["keys", "load", "version", "sizes", "without"],
+    "Rows": ["keys", "load", "version", "sizes", "without", "types"],
     "build_pack": ["raw", "out", "progress", "options"],
     "build_part": ["plan", "part", "out", "raw", "workers", "retry_bad", "allow_functions", "scratch", "progress"],
     "commit_pack": ["plan", "out", "scratch", "no_conditions", "progress"],

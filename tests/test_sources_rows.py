@@ -274,7 +274,7 @@ def test_arguments_that_cannot_be_right_are_refused() -> None:
     for wrong in (iter(KEYS), "abc"):
         with pytest.raises(TypeError, match="expected a list of texts, or a function that returns an iterator"):
             Rows(wrong, scene_of)
-    for size in ((0, 5), 5, (1, 2, 3)):
+    for size in ((0, 5), 5, (1, 2, 3, 4)):
         with pytest.raises(TypeError, match=r"expected \(height, width\)"):
             Rows(KEYS, scene_of, sizes=size)  # type: ignore[arg-type]
 
@@ -450,7 +450,7 @@ def test_cloudpickle_sends_the_code_of_functions(tmp_path: Path) -> None:
 
 def test_functions_that_cannot_be_opened_in_a_worker_end_the_build_with_words() -> None:
     rows = Rows(KEYS, scene_of, sizes=(HEIGHT, WIDTH))
-    facts = {"size": None, "scales": False, "fields": ("image", "label")}
+    facts = {"size": None, "scales": False, "fields": ("image", "label"), "sides": 2}
     missing = Rows.from_json({"functions": functions.to_text((scene_of, None, None)), **facts})
     assert missing.load(next(rows.rows())).bad is None
     named, pickled = (

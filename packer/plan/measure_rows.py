@@ -17,7 +17,15 @@ from packer.plan.sample import SAMPLE_SIZE, LabelSampler, spread_indices
 from packer.recipe.row_ref import RowRef
 from packer.shards.inspect import LabelCounts
 from packer.workers.pool import Pool
-from readers.contract.tiles import Size
+from readers.contract.tiles import Size, size_text
+
+SEVERAL_PICTURES = (
+    "the images have several sizes (height x width); choose one, such as size=(512, 512), or give Rows the "
+    'size of each, sizes=..., and size="native" or fit="tile"'
+)
+SEVERAL_VOLUMES = (
+    "the volumes have several sizes (depth x height x width); give Rows the size of each: Rows(keys, load, sizes=...)"
+)
 
 
 def measure_rows(found_rows: FoundRows, fields: FieldChoice, shape: ShapeChoice, pool: Pool) -> FoundRows:
@@ -57,9 +65,9 @@ def _common_size(refs: Sequence[RowRef], sample: Sequence[LabelCounts]) -> Size:
         problems = [problem_of(refs[index], str(counts.bad)) for index, counts in enumerate(sample)]
         raise InputError(f"each row of a sample is bad ({counted(len(refs), 'row')})", problems)
     if len(sizes) > 1:
+        are_volumes = len(next(iter(sizes))) == 3
         raise InputError(
-            "the images have several sizes (height x width); choose one, such as size=(512, 512), or give Rows the "
-            'size of each, sizes=..., and size="native" or fit="tile"',
-            first_of(sizes.most_common(), 20, "sizes", lambda item: f"{item[0][0]}x{item[0][1]}: {item[1]} rows"),
+            SEVERAL_VOLUMES if are_volumes else SEVERAL_PICTURES,
+            first_of(sizes.most_common(), 20, "sizes", lambda item: f"{size_text(item[0])}: {item[1]} rows"),
         )
     return next(iter(sizes))

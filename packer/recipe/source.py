@@ -296,7 +296,7 @@ class Source(ABC):
         """Return the volumes that have these slices; the source itself if its rows are volumes."""
         if self.gives_volumes:
             return self
-        raise UsageError(f"--volumes: rows of the kind {self.kind} are pictures; NIfTI and TIFF have volumes")
+        raise UsageError(f"--volumes: rows of the kind {self.kind} are pictures; NIfTI, TIFF and Rows have volumes")
 
     def with_fields(self, names: Sequence[str]) -> Source:
         """Return this source with these fields instead of an image and a label."""

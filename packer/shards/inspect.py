@@ -174,10 +174,17 @@ def _heads(parts: Sequence[str], fields: Sequence[FieldData]) -> LabelCounts:
         for part, data in zip(parts, fields, strict=True):
             if part:
                 with naming(part):
-                    heads.append(header_of(data, sys.maxsize))
+                    heads.append(_header_of_field(data))
     except BadPair as bad:
         return LabelCounts(bad=str(bad))
     return LabelCounts(size=heads[0].size, heads=tuple(heads))
+
+
+def _header_of_field(data: FieldData | Slices) -> Header:
+    """Return the header of a picture, or of a volume by its middle slice."""
+    if isinstance(data, Slices):
+        return replace(header_of(data.middle, sys.maxsize), slices=data.size[0])
+    return header_of(data, sys.maxsize)
 
 
 def _check_further(recipe: Recipe, parts: Sequence[str], data: Sequence[Any], first: int) -> None:

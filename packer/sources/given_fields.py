@@ -17,9 +17,9 @@ FIELDS = (IMAGE, LABEL)
 """The fields of a row that has no others."""
 
 
-def take_fields(returned: object, presence: Mapping[str, bool]) -> tuple[FieldData, ...]:
+def take_fields(returned: object, presence: Mapping[str, bool], sides: int) -> tuple[FieldData, ...]:
     """Return copies of the wanted fields: the user may fill the same arrays with the next row. One that the row lacks,
-    as `presence` says, is empty."""
+    as `presence` says, is empty. `sides` are 2 of pictures, 3 of volumes: a single band behind them is left out."""
     names = plain(" and ".join(presence))
     if not isinstance(returned, Mapping):
         raise BadPair(f"load() returned {_kind(returned)}; expected a mapping with {names}")
@@ -32,10 +32,10 @@ def take_fields(returned: object, presence: Mapping[str, bool]) -> tuple[FieldDa
     others = [plain(repr(name)) for name in returned if name not in presence]
     if others:
         raise BadPair(f"load() returned {', '.join(sorted(others))}; the fields are {names}")
-    return tuple(_taken(name, returned[name]) if is_present else b"" for name, is_present in presence.items())
+    return tuple(_taken(name, returned[name], sides) if is_present else b"" for name, is_present in presence.items())
 
 
-def _taken(name: str, value: object) -> FieldData:
+def _taken(name: str, value: object, sides: int) -> FieldData:
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
     if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
@@ -43,7 +43,7 @@ def _taken(name: str, value: object) -> FieldData:
             f"load() returned {_kind(value)} as {name}; expected a NumPy array or the bytes of a picture file"
         )
     pixels = np.array(value, value.dtype.newbyteorder("="), order="C")
-    return pixels[..., 0] if pixels.ndim == 3 and pixels.shape[2] == 1 else pixels
+    return pixels[..., 0] if pixels.shape[sides:] == (1,) else pixels
 
 
 def _kind(value: object) -> str:

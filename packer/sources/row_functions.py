@@ -17,6 +17,10 @@ from packer.sources.portable_functions import ONE_AT_A_TIME, call, from_text, pl
 from packer.sources.row_keys import given_key, name_of
 from readers.contract.tiles import Size
 
+PICTURE_SIDES, VOLUME_SIDES = 2, 3
+SIDES = {PICTURE_SIDES: "(height, width)", VOLUME_SIDES: "(depth, height, width)"}
+"""The sides of a row in words, by their number."""
+
 
 class _Functions(NamedTuple):
     load: Callable[[Any], Any]
@@ -55,12 +59,14 @@ class RowFunctions:
     def has_sizes(self) -> bool:
         return self._called.sizes is not None
 
-    def load(self, ref: RowRef, names: Sequence[str]) -> tuple[FieldData, ...]:
-        """Return copies of the fields of a row."""
+    def load(self, ref: RowRef, names: Sequence[str], sides: int) -> tuple[FieldData, ...]:
+        """Return copies of the fields of a row, which has 2 sides or 3."""
         presence = dict(zip(names, map(bool, ref.parts), strict=True))
         with naming(name_of(ref.split, ref.key)), ONE_AT_A_TIME:
             load = self._called.load
-            fields: tuple[FieldData, ...] = call("load", lambda key: take_fields(load(key), presence), given_key(ref))
+            fields: tuple[FieldData, ...] = call(
+                "load", lambda key: take_fields(load(key), presence, sides), given_key(ref)
+            )
             return fields
 
     def version(self, ref: RowRef) -> object:
@@ -77,13 +83,13 @@ class RowFunctions:
             raise UsageError(f"{name_of(ref.split, ref.key)}: version() returned a {kind}; expected a text or a number")
         return version
 
-    def size(self, ref: RowRef) -> Size:
-        """Return the size that a row must have."""
+    def size(self, ref: RowRef, sides: int) -> Size:
+        """Return the size that a row must have, of 2 sides or 3."""
         function = self._called.sizes
         assert function is not None, "without one nothing is asked"
         with naming(name_of(ref.split, ref.key)), ONE_AT_A_TIME:
             try:
-                return size_of(call("sizes", function, given_key(ref)))
+                return size_of(call("sizes", function, given_key(ref)), sides)
             except TypeError as error:
                 raise BadPair(f"sizes() returned no size: {plain(str(error))}") from error
 
@@ -96,10 +102,10 @@ class RowFunctions:
             return self._functions
 
 
-def size_of(size: Any) -> Size:
-    """Return a (height, width) that was given; raise TypeError if it is none."""
-    if isinstance(size, Sequence) and len(size) == 2 and all(isinstance(side, (int, np.integer)) for side in size):
-        height, width = map(int, size)
-        if height > 0 and width > 0:
-            return height, width
-    raise TypeError(f"expected (height, width), found {size!r}")
+def size_of(size: Any, sides: int) -> Size:
+    """Return a size that was given, of 2 sides or 3; raise TypeError if it is none."""
+    if isinstance(size, Sequence) and len(size) == sides and all(isinstance(side, (int, np.integer)) for side in size):
+        whole = tuple(map(int, size))
+        if min(whole) > 0:
+            return whole
+    raise TypeError(f"expected {SIDES[sides]}, found {size!r}")

@@ -1,0 +1,31 @@
+"""An array that a function returned as a volume: its slices are pictures."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import Any
+
+from numpy.typing import NDArray
+
+from packer.decoding.arrays import header_of
+from packer.decoding.header import Header
+from packer.errors import BadPair
+from packer.recipe.source import FieldData, Slices
+
+SHAPES = "expected (D, H, W), or (D, H, W, B) with 1 to 16 bands"
+
+
+def header_of_volume(voxels: FieldData) -> Header:
+    """Return the facts of a volume. Raise BadPair if it cannot be one."""
+    if isinstance(voxels, bytes):
+        raise BadPair(f"is the bytes of a file, and the rows are volumes; {SHAPES}: return an array")
+    if voxels.ndim not in (3, 4) or not len(voxels):
+        raise BadPair(f"has the shape {voxels.shape}, and the rows are volumes; {SHAPES}")
+    header = header_of(voxels[0], sys.maxsize)  # --max-pixels is checked when a slice is decoded
+    return replace(header, slices=len(voxels))
+
+
+def slices_of_array(voxels: NDArray[Any], name: str) -> Slices:
+    """Return a volume whose slices follow each other along the first axis."""
+    return Slices(voxels.shape[:3], voxels.__getitem__, name)
