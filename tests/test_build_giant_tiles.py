@@ -131,3 +131,31 @@ def test_a_file_that_changes_while_it_is_read_is_not_packed(tmp_path: Path, monk
     monkeypatch.setattr(TiffLines, "lines", changed)
     with pytest.raises(Exception, match="changed while it was read"):
         build(tmp_path / "raw", tmp_path / "out")
+
+
+@pytest.mark.parametrize("options", [{}, {"overlap": 9}], ids=str)
+def test_every_kind_of_field_is_cut_the_same(
+    options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A class may have a file of its own in some rows only, and bands of a picture have several sizes."""
+    for number in range(2):
+        key = f"s{number}"
+        for band, factor in (("B02", 1), ("B03", 1), ("B11", 2)):
+            sides = (HEIGHT // factor, WIDTH // factor)
+            write(tmp_path / f"raw/bands/{key}_{band}.png", RNG.integers(0, 256, sides, np.uint8), format="PNG")
+        for name in ("labels", "ids", "values", *(("parts/wheel",) if number else ()), "parts/door"):
+            most = 2 if "parts" in name else 3
+            numbers = RNG.integers(0, most, (HEIGHT, WIDTH), np.uint8) * np.uint8(255 if "parts" in name else 1)
+            write(tmp_path / f"raw/{name}/{key}.png", numbers, format="PNG")
+    fields = [
+        {"name": "ids", "kind": "ids", "from": "ids/{key}"},
+        {"name": "values", "kind": "values", "from": "values/{key}"},
+        {"name": "parts", "kind": "multilabel", "from": "parts/{class}/{key}", "classes": ["wheel", "door"]},
+    ]
+    options = {"image": "bands/{key}_{channel}", "label": "labels/{key}", "fields": fields, **options}
+    at_once = build(tmp_path / "raw", tmp_path / "at_once", shard_size="64KiB", **options)
+    monkeypatch.setattr(giant, "GIANT", 0)
+    in_strips = build(tmp_path / "raw", tmp_path / "in_strips", shard_size="64KiB", **options)
+    assert [path.name for path in at_once] == [path.name for path in in_strips]
+    for ours, theirs in zip(at_once, in_strips, strict=True):
+        assert ours.read_bytes() == theirs.read_bytes()

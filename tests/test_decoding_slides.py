@@ -125,14 +125,17 @@ def test_lines_do_not_depend_on_how_many_are_asked_for(
     assert all(np.array_equal(numbers([path], level, step), every) for step in (7, 40, 64))
 
 
+IN_TILES: dict[str, Any] = {"size": "native", "encode": (("image", "tiles:32"), ("label", "tiles-zstd:48"))}
+
+
 @pytest.mark.parametrize("level", [0, 1])
+@pytest.mark.parametrize("shape", [IN_TILES, {"size": (64, 48), "fit": "tile", "overlap": 5}], ids=["native", "tile"])
 def test_a_shard_is_the_same_whether_its_slides_are_read_at_once_or_in_strips(
-    openslide: Any, level: int, raw: Path, monkeypatch: pytest.MonkeyPatch
+    openslide: Any, level: int, shape: dict[str, Any], raw: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_tiff(raw / "labels/a.tif", LEVELS[level], label_lines(LEVELS[level]))
-    encode = ("image", "tiles:32"), ("label", "tiles-zstd:48")
-    chosen: dict[str, Any] = {"size": "native", "classes": "5", "labels": "index", "slide_level": level}
-    plan = make_plan(request_of(raw, raw.parent / "plan", encode=encode, **chosen))
+    chosen: dict[str, Any] = {"classes": "5", "labels": "index", "slide_level": level, **shape}
+    plan = make_plan(request_of(raw, raw.parent / "plan", **chosen))
     digests = []
     for limit in (1 << 28, 0):
         monkeypatch.setattr(giant, "GIANT", limit)

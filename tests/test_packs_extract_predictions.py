@@ -73,7 +73,7 @@ def test_a_lost_tile_is_named_or_filled(tmp_path: Path) -> None:
     (lost, *_) = sorted((tmp_path / "labels").iterdir())
     lost.unlink()
     words = errors_of(1, "extract", "--predictions", tmp_path / "labels", out, tmp_path / "maps")
-    assert f"{tmp_path / 'labels'}: 1 tiles of pictures with other predictions are missing" in words
+    assert f"{tmp_path / 'labels'}: pictures with other predictions lack 1 tile; predict them" in words
     assert lost.name in words
     assert not (tmp_path / "maps").exists()
     good("extract", "--predictions", tmp_path / "labels", "--fill", 255, out, tmp_path / "maps")

@@ -235,7 +235,7 @@ def test_a_volume_that_does_not_say_where_its_axes_point_is_bad(tmp_path: Path) 
 
 
 def test_a_label_that_is_also_moved_is_bad_or_turned_like_the_image(tmp_path: Path) -> None:
-    """Ignoring places packs pixels as they lie in the files, also if the image is turned."""
+    """With places ignored, pixels have the positions of their file, also if the image is turned."""
     image, label = make_turned(tmp_path / "raw", ["LAS"])
     affine = AFFINE.copy()
     affine[0, 3] += 1

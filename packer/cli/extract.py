@@ -6,7 +6,7 @@ import json
 import shlex
 from dataclasses import asdict
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,7 +16,9 @@ from packer.cli.progress import shown
 from packer.cli.values import FolderType, NamesType, bytes_text
 from packer.errors import counted
 
-Weight = Literal["clip", "average", "gaussian"]
+if TYPE_CHECKING:
+    from readers.band import Weight
+
 INDEX, COLOURS = "index", "colours"
 
 
@@ -74,7 +76,7 @@ def extract_command(
     if predictions is not None:
         if keys or every or fields or labels != INDEX:
             raise click.UsageError(
-                "--predictions writes all pictures that have some; leave out KEYS, --all and --fields"
+                "--predictions writes all pictures that have some; leave out KEYS, --all, --fields and --labels"
             )
         _extract_predictions(out, predictions, folder, split, (weight or "clip", fill, argmax), as_json, quiet)
         return

@@ -18,7 +18,7 @@ from packer.errors import BadPair
 
 BOXES, CODESTREAM = b"\0\0\0\x0cjP  \r\n\x87\n", b"\xff\x4f\xff\x51"
 _GEO_TIFF = bytes.fromhex("b14bf8bd083d4b43a5ae8cd7d5a6ce03")
-_SRGB, _GRAY = 16, 17
+_SRGB = 16
 _CODING_STYLE, _REVERSIBLE = 0xFF52, 1
 _SIZES = struct.Struct(">HHIIIIIIIIH")
 _MOST_METADATA = 1 << 22

@@ -14,7 +14,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.errors import InputError, UsageError, first_of
+from packer.errors import InputError, UsageError, counted, first_of
 from packer.packs.new_folder import new_folder
 from packer.packs.write_rows import file_name
 from packer.progress import Progress, no_progress
@@ -138,7 +138,7 @@ def _check_rows(pack: Pack, scores: Path, split: str | None, has_all: bool) -> N
         raise UsageError(f"{scores}: has no prediction of a row of {pack.root}; expected arrays such as {example}")
     if lost and has_all:
         raise InputError(
-            f"{scores}: {len(lost)} tiles of pictures with other predictions are missing; predict them, or state the "
+            f"{scores}: pictures with other predictions lack {counted(len(lost), 'tile')}; predict them, or state the "
             "number of their pixels with --fill",
             first_of(lost, 20),
         )

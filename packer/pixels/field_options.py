@@ -22,7 +22,6 @@ _FLAGS = {
     "--alpha drop": 'alpha = "drop"',
     "--bands all": 'bands = "all"',
     "--bands 3,2,1": 'bands = "3,2,1"',
-    "--nodata NUMBER": "nodata = NUMBER",
     "--nodata nan": 'nodata = "nan"',
 }
 CLASS = "{class}"

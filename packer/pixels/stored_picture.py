@@ -79,6 +79,5 @@ def _scaled(plane: Planes, size: Size, rule: int) -> Planes:
         return plane
     if plane.dtype.kind != "f":
         return np.asarray(cv2.resize(plane, size[::-1], interpolation=rule), plane.dtype)
-    limits = np.finfo(plane.dtype)
-    scaled = cv2.resize(plane.astype(np.float64), size[::-1], interpolation=rule)
-    return np.clip(scaled, float(limits.min), float(limits.max)).astype(plane.dtype)
+    scaled = np.asarray(cv2.resize(plane.astype(np.float64), size[::-1], interpolation=rule), np.float64)
+    return _fitted(scaled, plane.dtype)
