@@ -47,6 +47,7 @@ class BuildOptions(TypedDict, total=False):
     fit: str
     overlap: int
     edge: str
+    resolution: float
     interpolation: str
     image_range: tuple[float, float]
     alpha: str

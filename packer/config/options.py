@@ -25,6 +25,7 @@ from packer.config.values import (
     ORIENT,
     PATH,
     RANGE,
+    RESOLUTION,
     SHARES,
     SIZE,
     SPACING,
@@ -303,6 +304,12 @@ PICTURES = (
         choice(EDGES),
         "With --fit tile: pad the last tile of a side, or shift it back into the picture.",
         "pad",
+    ),
+    Option(
+        "resolution",
+        "shape.resolution",
+        RESOLUTION,
+        "Scale maps until pixels have this side, such as 10 metres, in the units of their coordinates.",
     ),
     Option(
         "interpolation",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -275,6 +276,14 @@ def parse_spacing(value: object) -> tuple[float, ...]:
     return steps
 
 
+def parse_resolution(value: object) -> float:
+    """`10` is the side of a pixel of a map, in the units of its coordinates: mostly metres, or degrees."""
+    text = str(value).strip()
+    if not re.fullmatch(r"[\d.]{1,20}(e[+-]?\d{1,2})?", text) or not 0 < (side := float(text)) < math.inf:
+        raise ValueError(f"{text!r}: expected the side of a pixel in the units of the map, such as 10 metres")
+    return side
+
+
 def path_text(path: str | os.PathLike[str]) -> str:
     """Return a path as text. A URL gets back the slash that its `Path` has lost."""
     return url_of(path) or os.fspath(path)
@@ -285,6 +294,7 @@ FILE = Kind("FILE", Path, os.fspath, is_path=True)
 FINDING_KINDS = Kind("KIND,KIND", parse_kinds, format_kinds)
 ENCODING = Kind("FIELD=ENCODING", parse_encoding, format_encoding)
 ACCEPTED = Kind("KIND:NAME", parse_accept)
+RESOLUTION = Kind("SIDE", parse_resolution)
 SPACING = Kind("SLICE,ROW,COLUMN", parse_spacing, format_range)
 ORIENT = Kind("RAS|LPS|…|none", parse_orient)
 FLAG = Kind("", parse_flag)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from packer.pixels.choices import FITS, NATIVE, TILE
+from packer.pixels.choices import CROP_OR_PAD, FITS, NATIVE, TILE
 from packer.pixels.resize import Geometry
 from readers.contract.errors import RequestError
 from readers.contract.tiles import Size, Tile, size_text
@@ -13,7 +13,7 @@ from readers.contract.tiles import Size, Tile, size_text
 FIT_WORDS = {
     "stretch": "stretched to the stored size",
     "letterbox": "scaled until all of it fits, the rest is padding",
-    "crop-or-pad": "not scaled; cut or padded around the middle",
+    CROP_OR_PAD: "not scaled; cut or padded around the middle",
     "shorter-side": "scaled until the size is filled, the rest is cut off",
     "tile": "cut into tiles",
     "native": "not scaled; each has its own size",
@@ -40,8 +40,10 @@ def recipe_words(recipe: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             tiles = f"; {recipe.get('overlap')} pixels overlap, edges: {recipe.get('edge')}" if fit == TILE else ""
             yield "pictures of another size", FIT_WORDS.get(fit, fit) + tiles
         elif key == "interpolation":
-            if fit not in ("crop-or-pad", TILE, NATIVE):
+            if fit not in (CROP_OR_PAD, TILE, NATIVE) or "resolution" in recipe:
                 yield "scaled", INTERPOLATION_WORDS.get(scaling, scaling)
+        elif key == "resolution":
+            yield "pixels of maps", f"brought to the side {value}, in the units of their coordinates"
         elif key == "shard_bytes" and isinstance(value, int):
             yield "shards", f"of about {value:,} bytes"
         elif key == "tools" and isinstance(value, list):

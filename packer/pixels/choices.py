@@ -9,6 +9,7 @@ __all__ = [
     "ALPHAS",
     "AREA",
     "CHECK",
+    "CROP_OR_PAD",
     "DECODES",
     "EDGES",
     "ENCODINGS",
@@ -31,8 +32,8 @@ __all__ = [
     "no_data_choice",
 ]
 
-NATIVE, TILE = "native", "tile"
-FITS = ("stretch", "letterbox", "crop-or-pad", "shorter-side", TILE, NATIVE)
+NATIVE, TILE, CROP_OR_PAD = "native", "tile", "crop-or-pad"
+FITS = ("stretch", "letterbox", CROP_OR_PAD, "shorter-side", TILE, NATIVE)
 ENCODINGS = READABLE
 EDGES = ("pad", "shift")
 INTERPOLATIONS = AREA, LINEAR, *_ = ("area", "linear", "cubic", "nearest")

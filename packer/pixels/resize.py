@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.pixels.area import RULE, area_mean, split_planes
-from packer.pixels.choices import NATIVE, TILE
+from packer.pixels.choices import CROP_OR_PAD, NATIVE, TILE
 from packer.pixels.class_lookup import IGNORE
 from packer.pixels.nearest_lines import Lines, nearest_source, stored_lines
 from packer.pixels.placement import PicturePart, Placement, scaled_size
@@ -30,6 +30,8 @@ class Geometry:
     last tile of a side is padded, or shifted so that it ends with the picture.
     area: area mean on sides that shrink, linear on sides that grow; the mean of bytes is exact. cubic: the same, but
     growing sides are cubic. linear: two neighbours per side, also when shrinking (aliases). nearest: as labels.
+    With a `resolution`, pictures are scaled until a pixel has this side, in the units of their coordinates, before they
+    are cut, padded or kept.
     """
 
     size: Size | None
@@ -37,6 +39,7 @@ class Geometry:
     interpolation: str = "area"
     overlap: int = 0
     edge: str = "pad"
+    resolution: float | None = None
 
     @property
     def depends_on_source(self) -> bool:
@@ -46,7 +49,7 @@ class Geometry:
     @property
     def tools(self) -> tuple[str, ...]:
         """The rules of our own that decide the bytes, for the recipe; OpenCV's are named by its version."""
-        scales = self.fit not in ("crop-or-pad", TILE, NATIVE)
+        scales = self.resolution is not None or self.fit not in (CROP_OR_PAD, TILE, NATIVE)
         return (RULE,) if scales and self.interpolation in ("area", "cubic") else ()
 
     def origins(self, source: Size) -> list[Origin | None]:
@@ -112,7 +115,7 @@ class Geometry:
 
     def _scaled(self, source: Size, origin: Origin | None) -> Size:
         """Return the size to scale a picture to before it is padded or cut."""
-        if self.size is None or origin is not None or source == self.size or self.fit == "crop-or-pad":
+        if self.size is None or origin is not None or source == self.size or self.fit == CROP_OR_PAD:
             return source
         return scaled_size(source, self.size, self.fit)
 

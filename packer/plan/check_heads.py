@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from packer.decoding.decode import elsewhere_in
 from packer.decoding.grid import check_place
+from packer.decoding.header import Header
+from packer.decoding.raw_file import naming
 from packer.errors import BadPair
 from packer.plan.fields.by_kind import check_headers
 from packer.plan.fields.planned_field import PlannedField
@@ -17,7 +19,9 @@ from packer.plan.found_rows import FoundRows
 from packer.plan.reuse import PreviousBuild
 from packer.recipe.field_rule import judged
 from packer.recipe.ref_table import CHUNK
+from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Heads
+from readers.contract.tiles import Size
 
 
 @dataclass(frozen=True)
@@ -35,9 +39,12 @@ class CheckedHeads:
         return self.sizes[:, 0] > 0
 
 
-def check_heads(found_rows: FoundRows, fields: Sequence[PlannedField], previous: PreviousBuild) -> CheckedHeads:
-    """Return the size of each row. Headers are read of those that are not in an earlier build, or that changed."""
-    sizes, bad = previous.sizes(_judged(found_rows, fields)), {}
+def check_heads(
+    found_rows: FoundRows, fields: Sequence[PlannedField], previous: PreviousBuild, side: float | None
+) -> CheckedHeads:
+    """Return the size of each row, whose pixels get this side, or stay. Headers are read of rows that are not in an
+    earlier build, or that changed."""
+    sizes, bad = previous.sizes(_judged(found_rows, fields, side)), {}
     unknown = np.flatnonzero(sizes[:, 0] == 0)
     for first in range(0, len(unknown), CHUNK):
         some = unknown[first : first + CHUNK]
@@ -49,10 +56,9 @@ def check_heads(found_rows: FoundRows, fields: Sequence[PlannedField], previous:
                 continue
             try:
                 check_headers(fields, ref, heads)
+                sizes[index] = heads[0].size if side is None else _scaled(ref, heads[0], side, found_rows)
             except BadPair as reason:
                 bad[index] = str(reason)
-            else:
-                sizes[index] = heads[0].size
     return CheckedHeads(sizes, bad)
 
 
@@ -65,9 +71,16 @@ def at_one_place(heads: Heads, place: str) -> Heads:
     return heads
 
 
-def _judged(found_rows: FoundRows, fields: Sequence[PlannedField]) -> str:
+def _scaled(ref: RowRef, header: Header, side: float, found_rows: FoundRows) -> Size:
+    from packer.pixels.resolution import Resolution  # most pictures keep their pixels
+
+    with naming(ref.parts[0]):
+        return Resolution(side, found_rows.files.max_pixels).size_of(header)
+
+
+def _judged(found_rows: FoundRows, fields: Sequence[PlannedField], side: float | None) -> str:
     """Return the fingerprint of what decides whether headers are good; none if the label has no classes."""
     if not all(field.can_judge for field in fields):
         return ""
     rules = (field.rule(None, "") for field in fields)
-    return judged(rules, found_rows.files.place, found_rows.source.sides)
+    return judged(rules, found_rows.files.place, found_rows.source.sides, side)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.errors import InputError, UsageError, counted, first_of
-from packer.pixels.choices import FAST, MOST_PIXELS, NATIVE, TILE
+from packer.pixels.choices import CROP_OR_PAD, FAST, MOST_PIXELS, NATIVE, TILE
 from packer.pixels.resize import Geometry
 from packer.plan.block_rule import BlockRule
 from packer.plan.check_heads import CheckedHeads
@@ -27,6 +27,7 @@ def check_shape(request: Request) -> None:
             f"--size and --fit: volumes keep their own sizes, and training crops them; leave them out{instead}"
         )
     _check_sides(shape, size)
+    _check_resolution(request)
     _check_blocks(request.rows.blocks, shape, size)
     scales = size is not None and Geometry(size, shape.fit or "stretch", shape.interpolation).tools
     if request.fields.image.decode == FAST and not scales:
@@ -51,6 +52,20 @@ def _check_sides(shape: ShapeChoice, size: Size | None) -> None:
         raise UsageError(f"--size {size_text(size)}: is over the limit of {MOST_PIXELS} pixels")
 
 
+def _check_resolution(request: Request) -> None:
+    """Refuse to scale pictures twice, and volumes as maps."""
+    shape = request.shape
+    if shape.resolution is None:
+        return
+    if request.rows.gives_volumes:
+        raise UsageError("--resolution: is for maps; --spacing scales volumes")
+    if NATIVE not in (shape.size, shape.fit) and shape.fit not in (TILE, CROP_OR_PAD):
+        raise UsageError(
+            "--resolution: scales pictures to one size of pixels, so it needs --size native, --fit tile or --fit "
+            f"{CROP_OR_PAD}"
+        )
+
+
 def _check_blocks(rule: BlockRule | None, shape: ShapeChoice, size: Size | None) -> None:
     """Refuse blocks of pictures that are not cut into tiles, and blocks in which no tile has room."""
     if rule is None:
@@ -65,10 +80,11 @@ def _check_blocks(rule: BlockRule | None, shape: ShapeChoice, size: Size | None)
 def choose_shape(found_rows: FoundRows, heads: CheckedHeads, shape: ShapeChoice) -> Geometry:
     """Return how pictures get their stored size. Raise InputError if they have several, and none was chosen."""
     if found_rows.source.gives_volumes or NATIVE in (shape.size, shape.fit):
-        return Geometry(None, NATIVE, shape.interpolation)
+        return Geometry(None, NATIVE, shape.interpolation, resolution=shape.resolution)
     size = shape.size if isinstance(shape.size, tuple) else _common_size(found_rows, heads)
     _check_tiles(found_rows, heads.sizes[heads.good], shape, size)
-    return Geometry(size, shape.fit or "stretch", shape.interpolation, shape.overlap, shape.edge)
+    fit = shape.fit or "stretch"
+    return Geometry(size, fit, shape.interpolation, shape.overlap, shape.edge, shape.resolution)
 
 
 def _check_tiles(found_rows: FoundRows, sizes: NDArray[np.uint32], shape: ShapeChoice, size: Size) -> None:

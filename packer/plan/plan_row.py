@@ -22,9 +22,7 @@ from packer.recipe.source import Source
 from packer.sources.files.folder import FolderSource
 from packer.sources.pack import PackSource
 from readers.contract.errors import ReadError
-from readers.contract.fields import RAW
 from readers.contract.json_entry import Entry, JsonProblem
-from readers.contract.kinds import CLASSES, INDEX
 from readers.contract.tiles import Size, Tile
 from readers.stores.open_store import url_of
 
@@ -73,14 +71,10 @@ class PlannedRow:
         return "" if before == decoder_identity() else before
 
     def in_own_size(self, size: Size) -> PlannedRow:
-        """Return the row before the geometry and the encoding. Classes are stored as an index."""
-        rules = []
-        for rule in self.spec.recipe.rules:
-            small = rule.of_form(INDEX) if rule.field.kind == CLASSES else rule
-            sides = [None] * len(small.field.sides)
-            field = replace(small.field, shape=(*small.field.planes, *sides), encoding=RAW, tile=None)
-            rules.append(replace(small, field=field, jpeg=None))
-        recipe = replace(self.spec.recipe, geometry=Geometry(None, NATIVE), rules=tuple(rules))
+        """Return the row before it is fitted to a size and encoded. Classes are stored as an index."""
+        rules = tuple(rule.unscaled for rule in self.spec.recipe.rules)
+        geometry = Geometry(None, NATIVE, resolution=self.spec.recipe.geometry.resolution)
+        recipe = replace(self.spec.recipe, geometry=geometry, rules=rules)
         return replace(self, spec=ShardSpec(self.spec.split, (Piece(self.spec.pieces[0].ref, size),), recipe))
 
 

@@ -37,6 +37,8 @@ class ShapeChoice:
     overlap: int
     edge: str
     interpolation: str
+    resolution: float | None
+    """The side of a pixel in the units of its coordinates, or None to keep the pixels of the files."""
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,9 @@ from packer.pixels.jpeg_rules import JpegRules
 from packer.pixels.label_rules import LabelRules
 from readers.contract import VERSION
 from readers.contract.field_entry import read_field
-from readers.contract.fields import JPEG, Field, classes_field
+from readers.contract.fields import JPEG, RAW, Field, classes_field
 from readers.contract.json_entry import Entry, fingerprint
+from readers.contract.kinds import CLASSES, INDEX
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,13 @@ class FieldRule:
         field = classes_field(self.name, form, self.field.classes, self.field.sides)
         return replace(self, field=replace(field, encoding=self.field.encoding, tile=self.field.tile))
 
+    @property
+    def unscaled(self) -> FieldRule:
+        """The rule that stores rows in their own sizes, unpacked. Classes are stored as an index."""
+        rule = self.of_form(INDEX) if self.field.kind == CLASSES else self
+        shape = (*rule.field.planes, *[None] * len(rule.field.sides))
+        return replace(rule, field=replace(rule.field, shape=shape, encoding=RAW, tile=None), jpeg=None)
+
     def to_json(self) -> dict[str, Any]:
         jpeg = {} if self.jpeg is None else {JPEG: self.jpeg.to_json()}
         return {"field": self.field.to_json(), "read": self.read.to_json(), "from": self.template, **jpeg}
@@ -75,7 +83,7 @@ class FieldRule:
         return rule
 
 
-def judged(rules: Iterable[FieldRule], place: str, sides: str) -> str:
+def judged(rules: Iterable[FieldRule], place: str, sides: str, resolution: float | None) -> str:
     """Return the fingerprint of everything that decides whether headers are good, and the sides of their rows."""
-    facts = [VERSION, "same place up to axes, few bits", place, sides]
+    facts = [VERSION, "same place up to axes, few bits", place, sides, *([] if resolution is None else [resolution])]
     return fingerprint([*facts, *(rule.judged for rule in rules)])[:32]

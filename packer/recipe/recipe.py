@@ -32,7 +32,7 @@ from readers.contract.json_entry import Entry, fingerprint
 from readers.contract.manifest import STORAGES
 
 ROWS_OF_A_SHARD = 1 << 16
-"""The most rows that a shard has on average: a worker needs 1.4 KB for each row besides its pixels."""
+"""The most rows that a shard has on average: a worker needs 1.7 KB for each row besides its pixels."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +126,7 @@ class Recipe:
             "overlap": self.geometry.overlap,
             "edge": self.geometry.edge,
             "interpolation": self.geometry.interpolation,
+            **({} if self.geometry.resolution is None else {"resolution": self.geometry.resolution}),
             "fields": [rule.to_json() for rule in self.rules],
             "shard_bytes": self.shard_bytes,
             "tools": list(self.tools),
@@ -175,4 +176,5 @@ def _geometry(entry: Entry) -> Geometry:
         entry.choice("interpolation", INTERPOLATIONS),
         entry.whole("overlap"),
         entry.choice("edge", EDGES),
+        entry.number("resolution") if entry.has("resolution") else None,
     )

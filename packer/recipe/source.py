@@ -17,6 +17,7 @@ from packer.pixels.nearest_lines import StoredLines
 from packer.recipe.row_ref import RowRef
 from readers.contract.classes import ClassTable
 from readers.contract.fields import Field
+from readers.contract.kinds import ONEHOT, PICTURE
 from readers.contract.place import Place
 from readers.contract.receipt import CONTROL, MOST_NOTE
 from readers.contract.tiles import Size, picture_of
@@ -43,6 +44,19 @@ class PackedPixels(NamedTuple):
     pixels: NDArray[Any]
     file: bytes = b""
     """The JPEG file that the row is stored as."""
+
+    @classmethod
+    def of(cls, field: Field, numbers: NDArray[Any]) -> PackedPixels:
+        """Return a stored picture, or a slice of a volume, as the kind of its field takes it."""
+        if field.kind == PICTURE:
+            pixels = numbers.transpose(1, 2, 0)
+            return cls(pixels.astype(np.float32) if field.range == (0, 1) else pixels)
+        if field.form == ONEHOT:
+            from readers.contract.onehot import collapse  # most rows come from files
+
+            assert field.classes is not None, "the form is one of classes"
+            return cls(collapse(numbers, field.classes.index_dtype))
+        return cls(numbers)
 
 
 class Slices(NamedTuple):

@@ -76,7 +76,7 @@ def build_shard(
             receipt = existing
         else:
             receipt = _store(receipt, columns, table.kept, spec.fields, out / SHARDS, writing)
-    rules = judged(spec.recipe.rules, spec.recipe.place, source.sides)
+    rules = judged(spec.recipe.rules, spec.recipe.place, source.sides, spec.recipe.geometry.resolution)
     text = text_of(spec.pieces)
     write_stamps(out, ShardStamps(receipt.stem, receipt.recipe, rules, source.kind, table.stamps, text))
     write_counts(out, receipt.stem, table.counts)

@@ -40,6 +40,7 @@ from readers.contract.statistics import FieldStatistics
 from readers.contract.tiles import Origin, Size
 
 if TYPE_CHECKING:
+    from packer.shards.field_scaler import FieldScaler
     from packer.shards.line_window import LineWindow
 
 AGAIN = "rows of {} encoded again: {}"
@@ -92,6 +93,11 @@ class RowMaker:
         self._geometry = recipe.geometry
         self._judge = HeaderJudge(self._rules, recipe.place)
         self._mask = LabelMask.of(self._rules, self._kinds)
+        self._scaler: FieldScaler | None = None
+        if recipe.geometry.resolution is not None:
+            from packer.shards.field_scaler import FieldScaler  # most pictures keep their pixels
+
+            self._scaler, self._scratch = FieldScaler(recipe, self._rules), None
 
     def fill(self, targets: Sequence[RowTarget]) -> list[Row]:
         """Pack the pieces of one row of the source. The identities belong to the bytes that were decoded."""
@@ -107,23 +113,25 @@ class RowMaker:
         inputs = [RowInput(target.piece.key, *identities) for target in targets]
         try:
             loaded.check()
-            if loaded.at_stored is not None and not self._geometry.depends_on_source:
+            if loaded.at_stored is not None and not self._geometry.depends_on_source and self._scaler is None:
                 loaded = loaded.at_stored(lambda size: stored_lines(self._geometry.placement(size)))
             data = [loaded.data[number] for number in present]
             headers = [headers_of(first.ref.parts[number], loaded.data[number]) for number in present]
             loaded = self._judge.judged(loaded, headers)
-            fields = self._decode(first, dict(zip(present, data, strict=True)))
+            fields, place = self._decode(first, dict(zip(present, data, strict=True))), place_in(loaded, headers)
+            if self._scaler is not None:
+                fields, place = self._scaler.scaled(first, fields, headers, place)
             pieces = zip(targets, inputs, strict=True)
             rows = [self._pack(target, source, fields, data, target.piece.origin) for target, source in pieces]
             rows = [_with_facts(row, target.piece, loaded, state) for row, target in zip(rows, targets, strict=True)]
-            return self._placed(rows, targets, place_in(loaded, headers), fields[0].size)
+            return self._placed(rows, targets, place, fields[0].size)
         except BadPair as bad:
             self._check_not_lost(first, bad)
             return [Row(source, reject=str(bad), state=state) for source in inputs]
 
     def _cuts_strips(self, size: Sides | None) -> bool:
         """Return whether tiles are cut from a picture of this size that is too large to be decoded at once."""
-        if self._geometry.fit != TILE or size is None or not self._source.gives_strips:
+        if self._geometry.fit != TILE or size is None or not self._source.gives_strips or self._scaler is not None:
             return False
         return sum(field.row_bytes_at(*size) for field in self._fields) > giant.GIANT
 
@@ -269,7 +277,8 @@ class RowMaker:
         rows."""
         image, file = first_file(names[0]), first_file(names[number])
         check_same_size(image, first, file, size, self._fields[number].name)
-        if number == len(names) - 1 and self._geometry.depends_on_source and first != piece.size:
+        is_planned = self._geometry.depends_on_source and self._scaler is None
+        if number == len(names) - 1 and is_planned and first != piece.size:
             raise LostFile(f"{image}: was another picture when the build was planned; build again")
 
     def _decode(self, piece: Piece, data_of: Mapping[int, Given]) -> list[Decoded]:

@@ -23,8 +23,7 @@ from packer.sources.pack_lines import PackLines
 from readers.contract.classes import ClassTable
 from readers.contract.errors import DamagedError
 from readers.contract.fields import LABEL, READABLE, Field, Sides
-from readers.contract.kinds import CLASSES, ONEHOT, PICTURE
-from readers.contract.onehot import collapse
+from readers.contract.kinds import CLASSES, PICTURE
 from readers.contract.receipt import Receipt
 from readers.contract.slices import slices_of
 from readers.contract.tiles import picture_of
@@ -268,20 +267,9 @@ def _given(field: Field, numbers: NDArray[Any], stored: NDArray[np.uint8], name:
 def _strip(field: Field, name: str, numbers: NDArray[Any], top: int = 0) -> PackedPixels | Slices:
     """Return lines of a stored picture, or slices of a volume, as the kind of its field takes them."""
     if not field.is_volume:
-        return _pixels(field, numbers)
+        return PackedPixels.of(field, numbers)
     slices, sides = slices_of(field, numbers), numbers.shape[len(field.planes) :]
-    return Slices(sides, lambda number: _pixels(field, slices[number]), name, top)
-
-
-def _pixels(field: Field, numbers: NDArray[Any]) -> PackedPixels:
-    """Return a stored picture, or a slice of a volume, as the kind of its field takes it."""
-    if field.kind == PICTURE:
-        pixels = numbers.transpose(1, 2, 0)
-        return PackedPixels(pixels.astype(np.float32) if field.range == (0, 1) else pixels)
-    if field.form == ONEHOT:
-        assert field.classes is not None, "the form is one of classes"
-        return PackedPixels(collapse(numbers, field.classes.index_dtype))
-    return PackedPixels(numbers)
+    return Slices(sides, lambda number: PackedPixels.of(field, slices[number]), name, top)
 
 
 def _file(field: Field, stored: NDArray[np.uint8]) -> bytes:
