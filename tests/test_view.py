@@ -212,6 +212,29 @@ def test_every_kind_of_field_comes_as_it_is_stored(varied: bool, tmp_path: Path)
                 assert values == pytest.approx(pixels[there].astype(np.float64), abs=(last - first) / 65534)
 
 
+def test_planes_of_a_volume_come_as_they_are_stored(tmp_path: Path) -> None:
+    sides = 5, 6, 7
+    image = np.random.default_rng(3).integers(0, 255, sides, np.uint8)
+    rows = Rows(["a"], lambda key: {"image": image[..., None], "label": image % 3}, sizes=sides)
+    build_pack(rows, tmp_path / "out", classes="3", labels="index", bands="all", volumes=True, workers=1)
+    client = client_of(Settings(tmp_path / "out"), wait=False)
+    digest = client.get("/api/pack").json()["digest"]
+    assert client.get("/api/rows/0").json()["size"] == list(sides)
+    for side, length in enumerate(sides):
+        for at in (0, length - 1, length // 2):
+            layer = client.get(f"/{digest}/layer/0/label?side={side}&at={at}")
+            *shape, _ = map(int, layer.headers["x-shape"].split())
+            plane = image.take(at, side)
+            assert np.array_equal(np.frombuffer(layer.content, np.uint8).reshape(shape)[0], plane % 3)
+            picture = client.get(f"/{digest}/picture/0/image?side={side}&at={at}")
+            assert np.array_equal(np.asarray(Image.open(io.BytesIO(picture.content)))[..., 0], plane)
+    middle = client.get(f"/{digest}/layer/0/label").content
+    assert middle == client.get(f"/{digest}/layer/0/label?side=0&at=2").content
+    assert client.get(f"/{digest}/layer/0/label?side=0&at=99").content == (image[-1] % 3).tobytes()
+    for wrong in ("side=3&at=0", "side=-1&at=0", "side=0&at=-1", "side=0", "side=0&at=1e3"):
+        assert client.get(f"/{digest}/layer/0/label?{wrong}").status_code == 400
+
+
 @pytest.mark.parametrize(
     ("headers", "status"),
     [

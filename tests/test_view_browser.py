@@ -299,7 +299,7 @@ def test_the_raw_file_is_shown_next_to_the_stored_row(browser: Any, tmp_path: Pa
             page.locator("#classes input").nth(1).uncheck()
             assert np.array_equal(over(page), over(page, "over-2"))
             box = page.locator(".pane >> nth=1").bounding_box()
-            page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+            page.mouse.move(box["x"] + box["width"] / 2 + 1, box["y"] + box["height"] / 2 + 1)
             assert "raw file, packed again: " in page.locator("#pixel").text_content()
             page.mouse.wheel(0, -300)
             page.mouse.down()
@@ -393,7 +393,7 @@ def test_generations_of_other_sizes_are_next_to_each_other(browser: Any, tmp_pat
         pack(raw, tmp_path / "out", "--size", size, "--labels", "index")
     with served(Settings(tmp_path / "out", 1)) as address, opened(browser, f"{address}#row=1&compare=other") as page:
         sync_api.expect(page.locator(".title >> nth=1")).to_have_text("generation 1")
-        assert page.evaluate("view.detail.panes.map((pane) => pane.size)") == [[16, 20], [12, 12]]
+        assert page.evaluate("view.detail.seen.map((pane) => pane.size)") == [[16, 20], [12, 12]]
         page.select_option("#compare", "pixels")
         sync_api.expect(page.locator("#compared")).to_have_text("the sizes differ, so no pixels can be compared")
         assert page.locator(".pane:visible").count() == 1
@@ -409,3 +409,35 @@ def test_classes_of_a_volume_have_their_share_of_all_slices(browser: Any, tmp_pa
         shares = page.locator("#classes span", has_text="%")
         sync_api.expect(shares.first).to_be_visible()
         assert shares.all_text_contents() == ["50.0 %", "50.0 %"]
+
+
+def test_three_planes_of_a_volume_have_the_proportions_of_the_world(browser: Any, tmp_path: Path) -> None:
+    nibabel = pytest.importorskip("nibabel")
+    sides = 24, 96, 80
+    image = np.arange(np.prod(sides), dtype=np.int16).reshape(sides) % 500
+    label = np.zeros(sides, np.uint8)
+    label[16, 10:20, 5:9] = 1
+    for folder, numbers in (("images", image), ("labels", label)):
+        (tmp_path / "raw" / folder).mkdir(parents=True)
+        affine = np.array([[-1, 0, 0, 40], [0, 1, 0, -50], [0, 0, 4, 10], [0, 0, 0, 1.0]])
+        nibabel.save(nibabel.Nifti1Image(numbers.T, affine), tmp_path / "raw" / folder / "a.nii.gz")
+    build_pack(tmp_path / "raw", tmp_path / "out", volumes=True, classes="2", bands="all", workers=1)
+    planes = "view.detail.panes.map((pane) => [pane.size, pane.ratio, pane.title.textContent, pane.bar.textContent])"
+    with served(Settings(tmp_path / "out")) as address, opened(browser, f"{address}#row=0") as page:
+        wait(page, "view.detail.panes[2].drawn")
+        assert page.evaluate(planes) == [
+            [[96, 80], 1, "slice 12 of 24 · → L ↓ A", "20 mm"],
+            [[24, 80], 4, "row 48 of 96 · → L ↓ S", "20 mm"],
+            [[24, 96], 4, "column 40 of 80 · → A ↓ S", "20 mm"],
+        ]
+        before = over(page, "over")
+        page.locator("#plane-0").fill("16")
+        wait(page, "view.detail.panes[0].title.textContent.startsWith('slice 16')")
+        assert not np.array_equal(over(page, "over"), before)
+        page.locator("#stage").focus()
+        page.keyboard.press("]")
+        wait(page, "view.detail.panes[0].title.textContent.startsWith('slice 17')")
+        box = page.locator("#base").bounding_box()
+        page.mouse.move(box["x"] + box["width"] / 2 + 1, box["y"] + box["height"] / 2 + 1)
+        sync_api.expect(page.locator("#pixel")).to_have_text("40, 48, 17 · 0, -2, 78 mm · class_0")
+        check_access(page)

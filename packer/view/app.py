@@ -23,6 +23,7 @@ from packer.view.viewed import AGAIN, FILE, MOST_ROWS, Viewed
 from readers.contract.errors import ReadError
 from readers.contract.fields import Field
 from readers.contract.plain_text import one_line
+from readers.contract.slices import Cut
 
 FOREVER = {"cache-control": "private, max-age=31536000, immutable"}
 """Pictures have the digest of their generation in their address, so they never change."""
@@ -105,14 +106,15 @@ class ViewPages:
         """Answer with the pixels that differ from the other generation, or from the raw file."""
         layers, against = self._viewed.layers, self._viewed.against
         row, field = self._row(request, layers), self._field(request, layers)
+        cut = _cut(request, layers, row)
         if "other" not in request.query_params:
-            _, other = self._viewed.raw_pixels(row, field.name, AGAIN)
+            _, other = self._viewed.raw_pixels(row, field.name, AGAIN, cut)
         elif against is None:
             raise UsageError("no other generation was named")
         else:
             number = whole(request.query_params["other"], against.pack.manifest.rows)
-            other = against.pixels(number, self._field(request, against))
-        ours = layers.pixels(row, field)
+            other = against.pixels(number, self._field(request, against), _cut(request, against, number))
+        ours = layers.pixels(row, field, cut)
         if ours.shape != other.shape:
             return PlainTextResponse("the sizes differ, so no pixels can be compared")
         data, differ = difference(field, ours, other)
@@ -122,12 +124,12 @@ class ViewPages:
         """Return a stored field of a row, or the field from its raw files, and how long it may be kept."""
         layers = self._layers(request)
         row, field = self._row(request, layers), self._field(request, layers)
-        source = _one_of(request, "of", ("", FILE, AGAIN))
+        source, cut = _one_of(request, "of", ("", FILE, AGAIN)), _cut(request, layers, row)
         if not source:
-            return field, layers.pixels(row, field), FOREVER
+            return field, layers.pixels(row, field, cut), FOREVER
         if layers is not self._viewed.layers:
             raise UsageError("only rows of the generation that is shown are read again")
-        return *self._viewed.raw_pixels(row, field.name, source), {}
+        return *self._viewed.raw_pixels(row, field.name, source, cut), {}
 
     def _layers(self, request: Request) -> Layers:
         for layers in (self._viewed.layers, self._viewed.against):
@@ -153,6 +155,16 @@ def _one_of(request: Request, name: str, choices: tuple[str, ...]) -> str:
     if text not in choices:
         raise UsageError(f"{name}: expected one of {choices}")
     return text
+
+
+def _cut(request: Request, layers: Layers, row: int) -> Cut | None:
+    """Return the plane of a volume that an address asks for: `side`, and `at`, an index there."""
+    asked = request.query_params
+    sides = layers.size(row)
+    if "side" not in asked or len(sides) < 3:
+        return None
+    side = whole(asked["side"], len(sides))
+    return Cut(side, min(whole(asked.get("at", ""), 1 << 31), sides[side] - 1))
 
 
 def _number(text: str) -> float:

@@ -16,6 +16,7 @@ from readers.contract.bits import pack_bits
 from readers.contract.fields import READABLE, Field
 from readers.contract.kinds import BITS, CLASSES, IDS, MULTILABEL, ONEHOT, PICTURE
 from readers.contract.onehot import collapse
+from readers.contract.slices import Cut
 from readers.formats.large_rows import has_large_picture, picture
 from readers.pack import Pack
 from readers.pictures.draw import Look, Picture, draw
@@ -59,19 +60,24 @@ class Layers:
         size = fitted(pictures.size(row), (LONGEST, LONGEST))
         return bytes(encode_jpeg(np.ascontiguousarray(pictures.at(row, size)), QUALITY))
 
+    def size(self, row: int) -> tuple[int, ...]:
+        """Return the sides of a row."""
+        shard, inside = self.pack.table.locate(row)
+        return self.pack.shard(shard).size(inside)
+
     def has(self, row: int, field: Field) -> bool:
         """Return whether the row has the field."""
         return field in self.pack.fields_of(self.pack.table.locate(row)[0])
 
-    def pixels(self, row: int, field: Field) -> NDArray[Any]:
-        """Return a field of a row in memory of its own; of a volume its middle slice."""
+    def pixels(self, row: int, field: Field, cut: Cut | None = None) -> NDArray[Any]:
+        """Return a field of a row in memory of its own; of a volume a plane, the middle slice if none is named."""
         shard, inside = self.pack.table.locate(row)
         if not self.has(row, field):
             raise UsageError("this row does not have this field")
         opened = self.pack.shard(shard)
-        if has_large_picture(opened, field, inside):
+        if has_large_picture(opened, field, inside, cut):
             raise UsageError(f"{field.name} of this row is too large to be shown whole; its thumbnail shows it reduced")
-        return picture(opened, field, inside).copy()
+        return picture(opened, field, inside, cut).copy()
 
 
 def drawn(field: Field, pixels: NDArray[Any], window: tuple[float, float] | None = None) -> Picture:

@@ -23,8 +23,9 @@ from packer.view.scores import read_scores, rows_named
 from readers.contract.errors import ReadError
 from readers.contract.fields import READABLE, Field
 from readers.contract.palette import Palette, apart, hex_of
+from readers.contract.place import Place
 from readers.contract.plain_text import one_line
-from readers.contract.slices import picture_in
+from readers.contract.slices import Cut, picture_in
 from readers.find_key import rows_with_key
 from readers.pack import Pack
 from readers.pictures.draw import OBJECTS, ramp
@@ -115,6 +116,7 @@ class Viewed:
             "split": facts.split,
             "size": facts.size,
             "source_size": facts.source_size,
+            "place": None if facts.place is None else _place(facts.place),
             "placement": [one_line(words) for words in facts.placement],
             "note": one_line(facts.note),
             "shard": facts.shard,
@@ -146,14 +148,14 @@ class Viewed:
             },
         }
 
-    def raw_pixels(self, row: int, name: str, source: str) -> tuple[Field, NDArray[Any]]:
+    def raw_pixels(self, row: int, name: str, source: str, cut: Cut | None) -> tuple[Field, NDArray[Any]]:
         """Return a field of a row from its raw files: unchanged from the FILE, or as it would be stored AGAIN."""
         raw = self.raw.row(row)
         pixels = raw.as_it_is if source == FILE else raw.again
         if name not in pixels:
             raise UsageError(one_line(raw.problem) or "the raw files do not have this field, or it is too large")
         field, numbers = pixels[name]
-        return field, picture_in(field, numbers)
+        return field, picture_in(field, numbers, _inside(cut, numbers.shape[len(field.planes) :]))
 
     def _entry(self, row: int, numbers: Any) -> list[Any]:
         shard, inside = self.pack.table.locate(row)
@@ -206,6 +208,21 @@ def _ends(scores: NDArray[np.float32]) -> list[float] | None:
     """Return the smallest and the largest score, if any row has one."""
     finite = scores[np.isfinite(scores)]
     return [float(finite.min()), float(finite.max())] if len(finite) else None
+
+
+def _inside(cut: Cut | None, sides: tuple[int, ...]) -> Cut | None:
+    """Return a plane of a volume that may be smaller than the stored one."""
+    return cut and Cut(cut.side, min(cut.at, sides[cut.side] - 1))
+
+
+def _place(place: Place) -> dict[str, Any]:
+    """Return where the pixels of a row are: a line of numbers for each coordinate, as in `Place`."""
+    return {
+        "kind": place.kind,
+        "crs": one_line(place.crs),
+        "spacing": place.spacing,
+        "matrix": place.matrix.tolist(),
+    }
 
 
 def _finite(number: Any) -> float | None:

@@ -1,10 +1,10 @@
-"""The slices of a volume: rows of two sides, along D."""
+"""The slices of a volume: rows of two sides, along D. `Cut`: a plane through a volume along any side."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,18 +13,31 @@ from readers.contract.fields import Field
 from readers.contract.tile_grid import Area
 
 
+class Cut(NamedTuple):
+    """A plane through a volume, at an index of one of its sides: depth is 0, height 1, width 2."""
+
+    side: int
+    at: int
+
+    @classmethod
+    def middle(cls, sides: tuple[int, ...]) -> Cut:
+        """Return the plane that is shown as the picture of a volume: its middle slice."""
+        return cls(0, sides[0] // 2)
+
+
 def slices_of(field: Field, row: NDArray[Any]) -> NDArray[Any]:
     """Return a view of a volume's row whose first axis are its slices: (D, …, H, W)."""
     return np.moveaxis(row, len(field.planes), 0)
 
 
-def picture_in(field: Field, row: NDArray[Any]) -> NDArray[Any]:
-    """Return the part of a row that is shown as its picture: the middle slice of a volume, or the row itself."""
-    if row.ndim - len(field.planes) == 2:
+def picture_in(field: Field, row: NDArray[Any], cut: Cut | None = None) -> NDArray[Any]:
+    """Return the part of a row that is shown as its picture: a plane of a volume, or the row itself."""
+    planes = len(field.planes)
+    if row.ndim - planes == 2:
         return row
-    slices = slices_of(field, row)
-    middle: NDArray[Any] = slices[len(slices) // 2]
-    return middle
+    side, at = cut or Cut.middle(row.shape[planes:])
+    plane: NDArray[Any] = np.moveaxis(row, planes + side, 0)[at]
+    return plane
 
 
 def spans_of_lines(shape: tuple[int, ...], part: Area, item: int) -> Iterator[tuple[int, int]]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from readers.contract import giant
 from readers.contract.fields import Field
+from readers.contract.slices import Cut
 from readers.contract.tile_grid import TileGrid
 from readers.formats.shard import Shard
 from readers.formats.tiled_rows import check_tiles, grid_of
@@ -50,16 +51,24 @@ def at_points(shard: Shard, field: Field, row: int, down: Lines, across: Lines) 
     return out
 
 
-def picture(shard: Shard, field: Field, row: int) -> NDArray[Any]:
-    """Return the picture of a row: copy from it, do not keep it. Other slices of a volume in tiles are not read."""
-    sides = shard.size(row)
-    part = (*_middle(shard, row), *(slice(0, side) for side in sides[-2:]))
-    return shard.window(field, row, part).reshape(*field.planes, *sides[-2:])
+def picture(shard: Shard, field: Field, row: int, cut: Cut | None = None) -> NDArray[Any]:
+    """Return the picture of a row, or a plane of a volume: copy from it, do not keep it. Tiles next to it are not
+    read."""
+    sides = list(shard.size(row))
+    part = [slice(0, side) for side in sides]
+    if len(sides) > 2:
+        side, index = cut or Cut.middle(tuple(sides))
+        part[side] = slice(index, index + 1)
+        del sides[side]
+    return shard.window(field, row, tuple(part)).reshape(*field.planes, *sides)
 
 
-def has_large_picture(shard: Shard, field: Field, row: int) -> bool:
-    """Return whether even the picture of a row is too large for memory."""
-    return field.is_tiled and field.row_bytes_at(*shard.size(row)[-2:]) > giant.GIANT
+def has_large_picture(shard: Shard, field: Field, row: int, cut: Cut | None = None) -> bool:
+    """Return whether even the picture of a row, or the plane of a volume, is too large for memory."""
+    sides = list(shard.size(row))
+    if len(sides) > 2:
+        del sides[0 if cut is None else cut.side]
+    return field.is_tiled and field.row_bytes_at(*sides) > giant.GIANT
 
 
 def reduced(shard: Shard, field: Field, row: int, most: tuple[int, ...]) -> NDArray[Any]:

@@ -1,6 +1,7 @@
 // One row, closely: its picture and its label over it, drawn at any scale.
 import { count, element, get, json, make, query } from "./api.js";
 import { numbers, pair, Pane } from "./pane.js";
+import { distances, pointAt, sidesOf, titleOf } from "./world.js";
 
 const LARGEST = 40;
 const WHOLE = { zoom: 1, u: 0.5, v: 0.5 };
@@ -14,8 +15,8 @@ export class Detail {
     this.fields = new Map(pack.fields.map((field) => [field.name, field]));
     this.stage = element("stage");
     const wish = new URLSearchParams(location.search).get("draw");
-    this.panes = [new Pane(this.stage, "base", "over", wish), new Pane(this.stage, "base-2", "over-2", wish)];
-    this.view = { ...WHOLE };
+    this.panes = ["", "-2", "-3"].map((name) => new Pane(this.stage, `base${name}`, `over${name}`, wish));
+    this.unzoom();
     this.hidden = new Map();
     this.windows = new Map();
     this.choices();
@@ -64,6 +65,7 @@ export class Detail {
     element("opacity").addEventListener("input", () => { this.note(); this.draw(); });
     element("outlines").addEventListener("change", () => { this.note(); this.draw(); });
     element("ignored").addEventListener("change", () => { this.note(); this.recolour(); });
+    for (const side of [0, 1, 2]) element(`plane-${side}`).addEventListener("input", () => this.moved(side));
     for (const name of ["low", "high"]) element(name).addEventListener("input", () => this.slide());
   }
 
@@ -79,12 +81,14 @@ export class Detail {
     this.row = row;
     this.raw = null;
     this.loads = (this.loads ?? 0) + 1;
-    this.view = { ...WHOLE };
+    this.unzoom();
     const version = (this.version = (this.version ?? 0) + 1);
     try {
       const facts = await json(`api/rows/${row}`);
       if (version !== this.version) return;
       this.facts = facts;
+      this.cut = facts.size.length > 2 ? facts.size.map((side) => side >> 1) : null;
+      this.pictureWindow = null;
       this.describe();
       await this.load();
     } catch (error) {
@@ -103,6 +107,7 @@ export class Detail {
     add("row", count(facts.row));
     add("size", facts.size.join(" × ") + (facts.source_size ? `, before ${facts.source_size.join(" × ")}` : ""));
     facts.placement.forEach((words, number) => add(number ? "" : "geometry", words));
+    if (facts.place) add("place", [facts.place.crs, `pixels of ${facts.place.spacing.map((step) => Number(step.toPrecision(6))).join(" × ")}${facts.place.kind === "nifti" ? " mm" : ""}`].filter(Boolean).join(", "));
     add("note", facts.note);
     add("score", facts.score === null ? "" : String(Number(facts.score.toPrecision(6))));
     for (const field of facts.fields) {
@@ -153,15 +158,18 @@ export class Detail {
     this.over = label && has.has(label.name) ? label : null;
     says.textContent = way in RAW ? "reading the raw file…" : "";
     try {
-      const stored = await this.parts(`${this.pack.digest}/`, facts.row, "");
-      if (version !== this.loads) return;
-      this.panes[0].show({ ...stored, size: facts.size, title: way ? "stored" : "" });
-      this.panes[1].box.hidden = true;
+      const planes = this.cut && !way ? [0, 1, 2] : [0]; // the first decides the window of the others
+      for (const side of planes) {
+        const stored = await this.parts(`${this.pack.digest}/`, facts.row, "", side);
+        if (version !== this.loads) return;
+        this.panes[side].show({ ...this.frame(side), ...stored, ...(way ? { title: "stored" } : {}) });
+      }
+      this.panes.forEach((pane, side) => { pane.box.hidden = !planes.includes(side); });
       this.shown();
       const other = way ? await this.other(way, version) : null;
       if (version !== this.loads) return;
       if (other) {
-        this.panes[1].show({ ...other, size: facts.size });
+        this.panes[1].show({ ...this.frame(0), ...other });
         this.panes[1].box.hidden = false;
         this.shown();
       }
@@ -171,21 +179,55 @@ export class Detail {
     }
   }
 
+  // What is known of a plane besides its pixels; of a picture, of all of it.
+  frame(side) {
+    const { place, size } = this.facts, sides = sidesOf(size, side);
+    return { size: sides.map((each) => size[each]), world: distances(place, sides),
+      title: this.cut ? titleOf(place, size, side, this.cut[side]) : "" };
+  }
+
+  // A slider of a volume was moved: its plane is loaded, and those that came meanwhile are left out.
+  async moved(side) {
+    if (!this.cut) return;
+    this.cut[side] = Number(element(`plane-${side}`).value);
+    if (element("compare").value) { clearTimeout(this.sliding); this.sliding = setTimeout(() => this.load(), 120); return; }
+    const wanted = this.cut[side], loads = this.loads;
+    try {
+      const stored = await this.parts(`${this.pack.digest}/`, this.facts.row, "", side);
+      if (wanted !== this.cut[side] || loads !== this.loads) return;
+      this.panes[side].show({ ...this.frame(side), ...stored });
+      this.panes[side].fit();
+      this.recolour();
+    } catch (error) {
+      element("compared").textContent = error.message;
+    }
+  }
+
   shown() {
+    element("planes").hidden = !this.cut;
+    this.stage.classList.toggle("planes", Boolean(this.isApart));
+    this.cut?.forEach((index, side) => {
+      const slider = element(`plane-${side}`);
+      slider.max = String(this.facts.size[side] - 1);
+      slider.value = String(index);
+      slider.parentElement.hidden = side > 0 && element("compare").value !== "";
+    });
     this.sliders();
     this.legend();
     this.fit();
     this.recolour();
   }
 
-  // The picture and the label of a row: as stored, or with `of` from its raw file.
-  async parts(begin, row, of) {
-    const address = (kind, field, more) => `${begin}${kind}/${row}/${encodeURIComponent(field.name)}?${query({ of, ...more })}`;
-    const { under, over } = this, [low, high] = (under && this.windows.get(under.name)) ?? (of && this.pictureWindow) ?? [];
+  // The picture and the label of a row, or of a plane of a volume: as stored, or with `of` from its raw file.
+  async parts(begin, row, of, side = 0) {
+    const plane = this.cut ? { side, at: this.cut[side] } : {};
+    const address = (kind, field, more) => `${begin}${kind}/${row}/${encodeURIComponent(field.name)}?${query({ of, ...plane, ...more })}`;
+    const { under, over } = this, kept = (of || this.cut) && this.pictureWindow;
+    const [low, high] = (under && this.windows.get(under.name)) ?? kept ?? [];
     const window = under?.dtype === "|u1" ? {} : { low, high };
     const [picture, layer] = await Promise.all([
       under ? get(address("picture", under, window)) : null, over ? numbers(address("layer", over), over) : null]);
-    if (picture && !of) [this.pictureWindow, this.pictureRange] = [pair(picture, "x-window"), pair(picture, "x-range")];
+    if (picture && !of && !kept) [this.pictureWindow, this.pictureRange] = [pair(picture, "x-window"), pair(picture, "x-range")];
     return { bitmap: picture && await createImageBitmap(await picture.blob()), layer, field: over };
   }
 
@@ -193,7 +235,8 @@ export class Detail {
   async other(way, version) {
     const { facts, pack } = this, says = element("compared"), field = this.over ?? this.under;
     const differ = async (more) => {
-      const answer = await get(`difference/${facts.row}/${encodeURIComponent(field.name)}${more}`);
+      const plane = this.cut ? { side: 0, at: this.cut[0] } : {};
+      const answer = await get(`difference/${facts.row}/${encodeURIComponent(field.name)}?${query({ ...plane, ...more })}`);
       const differing = answer.headers.get("x-pixels");
       if (differing === null) return [null, await answer.text()]; // nothing to subtract
       const bitmap = await createImageBitmap(await answer.blob());
@@ -205,13 +248,13 @@ export class Detail {
       if (version !== this.loads) return null;
       says.textContent = raw.problem || [found(raw.differences), ...raw.notes].join(" · ");
       if (raw.problem || !field || (way === "raw" && !raw.own_size)) return null;
-      if (way === "raw-pixels") return (await differ(""))[0];
+      if (way === "raw-pixels") return (await differ({}))[0];
       return { ...await this.parts(`${pack.digest}/`, facts.row, way === "raw" ? "file" : "again"), title: RAW[way] };
     }
     if (facts.against === null) says.textContent = "the other generation does not have this row";
     if (facts.against === null || !field) return null;
     if (way === "other") return { ...await this.parts(`${pack.against.digest}/`, facts.against, ""), title: `generation ${pack.against.generation}` };
-    const [shown, words] = await differ(`?other=${facts.against}`);
+    const [shown, words] = await differ({ other: facts.against });
     if (version === this.loads) says.textContent = words;
     return shown;
   }
@@ -260,17 +303,24 @@ export class Detail {
     for (const pane of this.seen) pane.fit();
   }
 
+  // Planes of a volume are moved one by one, pictures next to each other together.
+  get isApart() { return this.cut && !element("compare").value; }
+
+  unzoom() { this.views = this.panes.map(() => ({ ...WHOLE })); }
+
+  viewOf(pane) { return this.views[this.isApart ? this.panes.indexOf(pane) : 0]; }
+
   draw() {
     const look = { opacity: Number(element("opacity").value) / 100, outlines: element("outlines").checked, off: this.off };
-    for (const pane of this.seen) pane.draw(this.view, look);
+    for (const pane of this.seen) pane.draw(this.viewOf(pane), look);
   }
 
   zoom(factor, pane, [x, y]) {
-    const least = Math.min(1, pane.whole) / 2, before = pane.place(this.view), [height, width] = pane.size;
+    const view = this.viewOf(pane), least = Math.min(1, pane.least) / 2, before = pane.place(view), [height, width] = pane.size;
     const scale = Math.min(LARGEST, Math.max(least, before.scale * factor));
-    const [u, v] = [(x - before.x) / (width * before.scale), (y - before.y) / (height * before.scale)];
-    this.view = { zoom: scale / pane.whole, u: u - (x - pane.base.width / 2) / (width * scale),
-      v: v - (y - pane.base.height / 2) / (height * scale) };
+    const [u, v] = [(x - before.x) / (width * before.scale), (y - before.y) / (height * before.tall)];
+    Object.assign(view, { zoom: scale / pane.least, u: u - (x - pane.base.width / 2) / (width * scale),
+      v: v - (y - pane.base.height / 2) / (height * scale * pane.ratio) });
     this.draw();
   }
 
@@ -299,9 +349,9 @@ export class Detail {
     this.stage.addEventListener("pointermove", (event) => {
       const [pane, point] = this.below(event);
       if (held && pane === held[0]) {
-        const { scale } = pane.place(this.view), [height, width] = pane.size;
-        this.view.u -= (point[0] - held[1][0]) / (width * scale);
-        this.view.v -= (point[1] - held[1][1]) / (height * scale);
+        const view = this.viewOf(pane), { scale, tall } = pane.place(view), [height, width] = pane.size;
+        view.u -= (point[0] - held[1][0]) / (width * scale);
+        view.v -= (point[1] - held[1][1]) / (height * tall);
         held = [pane, point];
         this.draw();
       }
@@ -312,10 +362,14 @@ export class Detail {
 
   // Names the pixel below the pointer, in each picture that has as many pixels.
   name(pane, point) {
-    const at = pane?.at(point, this.view);
-    const same = at ? this.seen.filter((other) => other.size.join() === pane.size.join()) : [];
-    const names = same.map((other) => [other.title.textContent, other.named(at)].filter(Boolean).join(": "));
-    element("pixel").textContent = at ? [`${at[1]}, ${at[0]}`, ...names.filter(Boolean)].join(" · ") : "";
+    const at = pane?.at(point, this.viewOf(pane));
+    if (!at) { element("pixel").textContent = ""; return; }
+    const side = this.isApart ? this.panes.indexOf(pane) : 0, { place, size } = this.facts, index = [...(this.cut ?? at)];
+    if (this.cut) sidesOf(size, side).forEach((each, number) => { index[each] = at[number]; });
+    const same = this.isApart ? [pane] : this.seen.filter((other) => other.size.join() === pane.size.join());
+    const names = same.map((other) => [same.length > 1 && other.title.textContent, other.named(at)].filter(Boolean).join(": "));
+    const where = place && place.spacing.length === index.length ? pointAt(place, index) : "";
+    element("pixel").textContent = [[...index].reverse().join(", "), where, ...names].filter(Boolean).join(" · ");
   }
 
   keys(closed, stepped) {
@@ -329,10 +383,16 @@ export class Detail {
         " ": () => { this.off = !this.off; this.draw(); },
         o: () => element("outlines").click(),
         "+": () => this.fade(10), "=": () => this.fade(10), "-": () => this.fade(-10),
-        0: () => { this.view = { ...WHOLE }; this.draw(); },
+        0: () => { this.unzoom(); this.draw(); },
+        "[": () => this.leaf(-1), "]": () => this.leaf(1),
       };
       if (event.key in deeds) { event.preventDefault(); deeds[event.key](); }
     });
+  }
+
+  leaf(step) {
+    element("plane-0").value = String(Number(element("plane-0").value) + step);
+    this.moved(0);
   }
 
   fade(step) {

@@ -14,7 +14,7 @@ uniform vec4 view; uniform vec2 canvas; uniform ivec2 size; uniform int classes;
 uniform float opacity; uniform bool outlines;
 out vec4 colour;
 vec4 taken(uint number) { return texelFetch(palette, ivec2(int(number & 255u), int(number >> 8u)), 0); }
-ivec2 pixel(vec2 at) { return ivec2(floor((at - view.xy) / view.z)); }
+ivec2 pixel(vec2 at) { return ivec2(floor((at - view.xy) / view.zw)); }
 bool inside(ivec2 at) { return all(greaterThanEqual(at, ivec2(0))) && all(lessThan(at, size)); }
 uint striped(ivec2 at, int turn) {
   int count = 0;
@@ -132,10 +132,10 @@ class TextureLayer {
     gl.texSubImage2D(gl.TEXTURE_2D, 0, 0, 0, SIDE, SIDE, gl.RGBA, gl.UNSIGNED_BYTE, palette);
   }
 
-  draw({ x, y, scale, opacity, outlines }) {
+  draw({ x, y, scale, tall, opacity, outlines }) {
     const gl = this.gl, { width, height } = this.canvas;
     gl.viewport(0, 0, width, height);
-    gl.uniform4f(this.at("view"), x, y, scale, 0);
+    gl.uniform4f(this.at("view"), x, y, scale, tall);
     gl.uniform2f(this.at("canvas"), width, height);
     gl.uniform1f(this.at("opacity"), opacity);
     gl.uniform1i(this.at("outlines"), outlines ? 1 : 0);
@@ -169,14 +169,14 @@ class CanvasLayer {
     this.context.clearRect(0, 0, this.canvas.width, this.canvas.height);
   }
 
-  draw({ x, y, scale, opacity, outlines }) {
+  draw({ x, y, scale, tall, opacity, outlines }) {
     const { width, height } = this.canvas, { layer, bytes, words } = this;
     const image = this.context.createImageData(width, height), out = new Uint32Array(image.data.buffer);
     const faint = opacity ** 3, alpha = (part) => (Math.round(255 * part) << 24) >>> 0;
     const shown = alpha(opacity), soft = alpha(faint), line = alpha(1 - (1 - opacity) ** 3), full = alpha(1);
     const columns = Int32Array.from({ length: width }, (_, column) => Math.floor((column + 0.5 - x) / scale));
     for (let row = 0; row < height; row++) {
-      const from = Math.floor((row + 0.5 - y) / scale);
+      const from = Math.floor((row + 0.5 - y) / tall);
       if (from < 0 || from >= layer.height) continue;
       for (let column = 0; column < width; column++) {
         const at = columns[column];
@@ -184,7 +184,7 @@ class CanvasLayer {
         const number = this.number(from, at, (row + column) >> 2), mark = bytes[4 * number + 3];
         if (!mark) continue;
         let strength = mark > 200 ? shown : mark > 100 && (row + column) % HATCH < LINE ? line : soft;
-        if (outlines && mark > 200 && this.edge(row, column, from, at, columns, y, scale)) strength = full;
+        if (outlines && mark > 200 && this.edge(row, column, from, at, columns, y, tall)) strength = full;
         out[row * width + column] = (words[number] & 0xffffff) | strength;
       }
     }
@@ -204,13 +204,13 @@ class CanvasLayer {
     return found.length ? found[turn % found.length] : 65534;
   }
 
-  edge(row, column, from, at, columns, y, scale) {
+  edge(row, column, from, at, columns, y, tall) {
     const own = this.number(from, at, 0), { width, height } = this.layer;
     for (const next of [columns[column - 1], columns[column + 1]]) {
       if (next >= 0 && next < width && this.number(from, next, 0) !== own) return true;
     }
     for (const step of [-1, 1]) {
-      const next = Math.floor((row + step + 0.5 - y) / scale);
+      const next = Math.floor((row + step + 0.5 - y) / tall);
       if (next >= 0 && next < height && this.number(next, at, 0) !== own) return true;
     }
     return false;

@@ -9,18 +9,23 @@ export class Pane {
     this.base = Object.assign(make("canvas"), { id: base });
     this.over = Object.assign(make("canvas"), { id: over });
     this.title = make("p", "", "title");
-    this.box.append(this.base, this.over, this.title);
+    this.bar = make("p", "", "bar");
+    this.box.append(this.base, this.over, this.title, this.bar);
     stage.append(this.box);
     this.context = this.base.getContext("2d");
     this.layer = layerOf(this.over, wish);
   }
 
-  // Shows these parts: a bitmap, a layer, or both; the size counts if there is neither.
-  show({ bitmap, layer, field, size, title }) {
+  // Shows these parts: a bitmap, a layer, or both; the size counts if there is neither. `world` is what is known of the
+  // distances of its pixels: down, across and their unit.
+  show({ bitmap, layer, field, size, title, world }) {
     this.bitmap?.close();
     Object.assign(this, { bitmap, field, drawn: layer });
     this.title.textContent = title;
     this.size = layer ? [layer.height, layer.width] : bitmap ? [bitmap.height, bitmap.width] : size;
+    this.world = size.join() === this.size.join() ? world : null;
+    this.ratio = this.world ? this.world.down / this.world.across : 1;
+    this.bar.textContent = "";
     if (layer && !this.layer.numbers(layer)) throw new Error("this label is larger than a texture: open the page with ?draw=2d");
   }
 
@@ -39,15 +44,15 @@ export class Pane {
   }
 
   // The scale at which everything is seen.
-  get whole() {
+  get least() {
     const [height, width] = this.size;
-    return Math.min(this.base.width / width, this.base.height / height);
+    return Math.min(this.base.width / width, this.base.height / (height * this.ratio));
   }
 
   // Where the picture lies: `zoom` times larger than whole, with the part at (u, v), from 0 to 1, in the middle.
   place({ zoom, u, v }) {
-    const [height, width] = this.size, scale = this.whole * zoom;
-    return { scale, x: this.base.width / 2 - u * width * scale, y: this.base.height / 2 - v * height * scale };
+    const [height, width] = this.size, scale = this.least * zoom, tall = scale * this.ratio;
+    return { scale, tall, x: this.base.width / 2 - u * width * scale, y: this.base.height / 2 - v * height * tall };
   }
 
   draw(view, { opacity, outlines, off }) {
@@ -55,18 +60,29 @@ export class Pane {
     context.clearRect(0, 0, base.width, base.height);
     this.layer.clear();
     if (!this.size) return;
-    const [height, width] = this.size, { x, y, scale } = this.place(view);
+    const [height, width] = this.size, { x, y, scale, tall } = this.place(view);
     context.imageSmoothingEnabled = scale < 1;
     context.fillStyle = "#f0f0f0";
-    if (this.bitmap) context.drawImage(this.bitmap, x, y, width * scale, height * scale);
-    else context.fillRect(x, y, width * scale, height * scale);
-    if (this.drawn && !off) this.layer.draw({ x, y, scale, opacity: this.bitmap ? opacity : 1, outlines });
+    if (this.bitmap) context.drawImage(this.bitmap, x, y, width * scale, height * tall);
+    else context.fillRect(x, y, width * scale, height * tall);
+    if (this.drawn && !off) this.layer.draw({ x, y, scale, tall, opacity: this.bitmap ? opacity : 1, outlines });
+    this.measure(scale);
+  }
+
+  // A bar of a round length.
+  measure(scale) {
+    if (!this.world) return;
+    const dense = this.base.width / (this.box.getBoundingClientRect().width || 1);
+    const most = (110 * dense * this.world.across) / scale, ten = 10 ** Math.floor(Math.log10(most));
+    const length = ten * [5, 2, 1].find((times) => times * ten <= most);
+    this.bar.style.width = `${(length * scale) / this.world.across / dense}px`;
+    this.bar.textContent = [Number(length.toPrecision(1)), this.world.unit].filter(Boolean).join(" ");
   }
 
   // The row and column of the picture at a point of the pane; null if it is outside.
   at([left, top], view) {
     if (!this.size) return null;
-    const { x, y, scale } = this.place(view), column = Math.floor((left - x) / scale), row = Math.floor((top - y) / scale);
+    const { x, y, scale, tall } = this.place(view), column = Math.floor((left - x) / scale), row = Math.floor((top - y) / tall);
     const [height, width] = this.size;
     return row >= 0 && column >= 0 && row < height && column < width ? [row, column] : null;
   }
