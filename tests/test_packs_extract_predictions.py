@@ -73,7 +73,7 @@ def test_a_lost_tile_is_named_or_filled(tmp_path: Path) -> None:
     (lost, *_) = sorted((tmp_path / "labels").iterdir())
     lost.unlink()
     words = errors_of(1, "extract", "--predictions", tmp_path / "labels", out, tmp_path / "maps")
-    assert f"{tmp_path / 'labels'}: pictures with other predictions lack 1 tile; predict them" in words
+    assert f"{tmp_path / 'labels'}: pictures with other predictions lack 1 row; predict them" in words
     assert lost.name in words
     assert not (tmp_path / "maps").exists()
     good("extract", "--predictions", tmp_path / "labels", "--fill", 255, out, tmp_path / "maps")
@@ -156,3 +156,35 @@ def test_rows_of_a_map_are_extracted_at_their_place(
     assert again is not None
     assert place is not None
     assert (again.crs, again.transform) == (place.crs, place.transform)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("planes", [False, True])
+def test_slices_become_a_volume_at_its_place(axis: int, planes: bool, tmp_path: Path) -> None:
+    make_scan(tmp_path / "raw")
+    out = build(tmp_path / "raw", tmp_path / "out", axis=axis, size="native")
+    predict(out, tmp_path / "scores", planes)
+    good("extract", "--predictions", tmp_path / "scores", *["--argmax"] * planes, out, tmp_path / "back")
+    (path,) = (tmp_path / "back").iterdir()
+    assert path.name == "a.nii.gz"
+    ours, label = nibabel.load(path), nibabel.load(tmp_path / "raw/labelsTr/a.nii.gz")
+    corners = np.array([*np.ndindex(2, 2, 2)]) * (np.array(ours.shape) - 1)
+    for index in corners:
+        x, y, z, _ = np.linalg.inv(label.affine) @ ours.affine @ [*index, 1]
+        there = [round(x), round(y), round(z)]
+        assert np.allclose((x, y, z), there, atol=1e-4)
+        assert ours.dataobj[tuple(index)] == label.dataobj[tuple(there)]
+    assert sorted(np.asarray(ours.dataobj).ravel()) == sorted(np.asarray(label.dataobj).ravel())
+
+
+def test_a_lost_slice_is_named_or_filled(tmp_path: Path) -> None:
+    make_scan(tmp_path / "raw")
+    out = build(tmp_path / "raw", tmp_path / "out", size="native")
+    predict(out, tmp_path / "scores")
+    (lost,) = (tmp_path / "scores/a").glob("*3.npy")
+    lost.unlink()
+    assert str(lost) in errors_of(1, "extract", "--predictions", tmp_path / "scores", out, tmp_path / "back")
+    good("extract", "--predictions", tmp_path / "scores", "--fill", "7", out, tmp_path / "back")
+    numbers = np.asarray(nibabel.load(tmp_path / "back/a.nii.gz").dataobj)
+    assert (numbers[..., 3] == 7).all()
+    assert (numbers[..., [0, 1, 2, 4]] < 3).all()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, groupby
 from os import PathLike
 from pathlib import Path
@@ -23,7 +24,7 @@ from readers.contract.classes import ClassTable
 from readers.contract.fields import LABEL
 from readers.contract.kinds import CLASSES
 from readers.contract.manifest import ALL, Split
-from readers.contract.place import NIFTI
+from readers.contract.place import NIFTI, Place
 from readers.contract.tiles import Size, picture_of, size_text
 from readers.pack import Pack
 from readers.predictions.write import PredictionFile
@@ -70,11 +71,12 @@ class _Row(NamedTuple):
 
 
 class _Picture(NamedTuple):
-    """A picture or volume of a split, with its rows in order."""
+    """A picture or volume of a split, with its rows in order: itself, its tiles, or its slices by their numbers."""
 
     split: str
     key: str
     rows: list[_Row]
+    slices: list[int] | None = None
 
 
 def extract_predictions(
@@ -88,8 +90,8 @@ def extract_predictions(
 ) -> ExtractedPredictions:
     """Write the predictions in `scores`, arrays whose names are keys of rows, below `folder`, which is new or empty.
 
-    A picture gets one file, stitched from its tiles: `.tif` for a map, `.nii.gz` for a volume, else `.png`, or `.tif`
-    for what PNG cannot hold. Pictures without any prediction are left out.
+    A picture gets one file, stitched from its tiles, and a volume one of its slices: `.tif` for a map, `.nii.gz` for a
+    volume, else `.png`, or `.tif` for what PNG cannot hold. Pictures without any prediction are left out.
     """
     pack, scores, folder = Pack.open(Path(out)), Path(scores), Path(folder)
     stitching = stitching or Stitching()
@@ -97,11 +99,11 @@ def extract_predictions(
     pictures = rows = left_out = size = 0
     with new_folder(folder) as new, progress("extracting", len(pack.rows_of(split or ALL)), "rows") as advance:
         for picture in _pictures(pack, scores, split):
-            predicted = [row for row in picture.rows if row.is_predicted]
+            predicted = sum(row.is_predicted for row in picture.rows)
             if predicted:
-                size += _write(pack, picture._replace(rows=predicted), stitching, new)
+                size += _write(pack, picture, stitching, new)
             pictures, left_out = pictures + bool(predicted), left_out + (not predicted)
-            rows += len(predicted)
+            rows += predicted
             advance(len(picture.rows))
     return ExtractedPredictions(pictures, rows, left_out, size)
 
@@ -111,8 +113,17 @@ def _pictures(pack: Pack, scores: Path, split: str | None) -> Iterator[_Picture]
     for entry, _, rows in pack.splits():
         if split in (None, ALL, entry.name):
             every = (_row(pack, entry, number, scores) for number in rows)
-            for key, group in groupby(every, lambda row: picture_of(row.key)):
-                yield _Picture(entry.name, key, list(group))
+            for (key, are_slices), group in groupby(every, partial(_picture_key, pack)):
+                of_picture = list(group)
+                numbers = [int(row.key.rpartition("/")[2]) for row in of_picture] if are_slices else None
+                yield _Picture(entry.name, key, of_picture, numbers)
+
+
+def _picture_key(pack: Pack, row: _Row) -> tuple[str, bool]:
+    """Return the key of the picture that a row is of, and whether the row is a slice of a volume."""
+    place, (volume, _, number) = pack.place(row.number), row.key.rpartition("/")
+    is_slice = place is not None and place.kind == NIFTI and len(row.size) == 2 and volume and number.isdecimal()
+    return (volume, True) if is_slice else (picture_of(row.key), False)
 
 
 def _row(pack: Pack, split: Split, number: int, scores: Path) -> _Row:
@@ -131,6 +142,7 @@ def _check_rows(pack: Pack, scores: Path, split: str | None, has_all: bool) -> N
     pack.rows_of(split or ALL)  # names the splits if there is no such
     for picture in _pictures(pack, scores, split):
         missing = [str(row.file) for row in picture.rows if not row.is_predicted]
+        missing += map(str, _lost_slices(picture))
         example = example or str(picture.rows[0].file)
         if len(missing) < len(picture.rows):
             has_some, lost = True, [*lost, *missing]
@@ -138,10 +150,18 @@ def _check_rows(pack: Pack, scores: Path, split: str | None, has_all: bool) -> N
         raise UsageError(f"{scores}: has no prediction of a row of {pack.root}; expected arrays such as {example}")
     if lost and has_all:
         raise InputError(
-            f"{scores}: pictures with other predictions lack {counted(len(lost), 'tile')}; predict them, or state the "
-            "number of their pixels with --fill",
+            f"{scores}: pictures with other predictions lack {counted(len(lost), 'row')}; "
+            "predict them, or state the number of their pixels with --fill",
             first_of(lost, 20),
         )
+
+
+def _lost_slices(picture: _Picture) -> list[Path]:
+    """Return where the predictions of the slices would be that are not in the pack."""
+    numbers, first = picture.slices or [], picture.rows[0]
+    digits = len(first.key.rpartition("/")[2])
+    lost = sorted({*range(numbers[-1])} - {*numbers}) if numbers else []
+    return [first.file.with_name(f"{number:0{digits}}{ARRAY}") for number in lost]
 
 
 def _write(pack: Pack, picture: _Picture, stitching: Stitching, folder: Path) -> int:
@@ -150,7 +170,7 @@ def _write(pack: Pack, picture: _Picture, stitching: Stitching, folder: Path) ->
     stripes = (_in_file(stripe, stitching.argmax, table) for stripe in _stripes(picture, stitching))
     first = next(stripes)
     every, pixels, sides = chain([first], stripes), first.pixels, len(first.size)
-    place = pack.picture_place(picture.rows[0].number)
+    place = _place(pack, picture)
     is_label = pixels.ndim == sides and pixels.dtype.kind in "iu"
     path = folder / (picture.split if picture.split != ALL else "") / file_name(picture.key)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -161,7 +181,9 @@ def _write(pack: Pack, picture: _Picture, stitching: Stitching, folder: Path) ->
     bands = None if pixels.ndim == sides else len(pixels)
     classes = table if is_label and pixels.dtype == np.uint8 else None
     ignored = None if classes is None else classes.ignore_index
-    with PredictionFile(path, first.size, pixels.dtype, place, bands=bands, classes=classes, nodata=ignored) as file:
+    fill = stitching.fill or 0
+    shape = path, first.size, pixels.dtype, place
+    with PredictionFile(*shape, bands=bands, fill=fill, classes=classes, nodata=ignored) as file:
         for stripe in every:
             file.write(stripe.pixels, stripe.start)
     return path.stat().st_size
@@ -180,14 +202,35 @@ def _classes(pack: Pack) -> ClassTable | None:
     return tables.get(LABEL) or next(iter(tables.values()), None)
 
 
-def _stripes(picture: _Picture, stitching: Stitching) -> Iterator[Stripe]:
-    """Yield the prediction of a picture: at once if it is one row, else stripe by stripe of its tiles."""
+def _place(pack: Pack, picture: _Picture) -> Place | None:
+    """Return the place of a picture, or of the volume of these slices."""
     first, *others = picture.rows
+    if picture.slices is None:
+        return pack.picture_place(first.number)
+    place = pack.place(first.number)
+    assert place is not None, "slices are known by their places"
+    matrix, step = place.matrix, np.cross(*place.matrix.T[:2])
+    step = step / (np.linalg.norm(step) or 1)  # of a single slice nothing more is known
+    if others and (other := pack.place(others[-1].number)) is not None:
+        step = (other.matrix - matrix)[:, -1] / (picture.slices[-1] - picture.slices[0])
+    volume = np.column_stack([matrix[:, :2], step, matrix[:, -1] - picture.slices[0] * step])
+    return Place(place.system, tuple(volume.ravel().tolist()), place.no_data)
+
+
+def _stripes(picture: _Picture, stitching: Stitching) -> Iterator[Stripe]:
+    """Yield the prediction of a picture: at once if it is one row, else by its slices, or by stripes of its tiles."""
+    first, *others = [row for row in picture.rows if row.is_predicted]
+    if picture.slices is not None:
+        size = (picture.slices[-1] + 1, *first.size)
+        for number, row in zip(picture.slices, picture.rows, strict=True):
+            if row.is_predicted:
+                yield Stripe(picture.key, size, number, _array(row)[..., None, :, :])
+        return
     if first.key == picture.key:
         assert not others, "a picture that is not cut is one row"
         yield Stripe(picture.key, first.size, 0, _array(first))
         return
-    tiles = ((row.key, _array(row)) for row in picture.rows)
+    tiles = ((row.key, _array(row)) for row in [first, *others])
     yield from stitch_stripes(tiles, stitching.fill, stitching.weight)
 
 
