@@ -15,6 +15,7 @@ from packer import build_pack
 from packer.decoding.strips.strip_file import StripFile
 from packer.decoding.strips.tiff import TiffLines
 from packer.errors import InputError, RejectedError
+from packer.sources.files.folder import FolderSource
 from readers import open_dataset
 from readers.contract import giant
 
@@ -159,3 +160,22 @@ def test_every_kind_of_field_is_cut_the_same(
     assert [path.name for path in at_once] == [path.name for path in in_strips]
     for ours, theirs in zip(at_once, in_strips, strict=True):
         assert ours.read_bytes() == theirs.read_bytes()
+
+
+@pytest.mark.parametrize("age", [0, 10**18], ids=["old", "young"])
+def test_a_scene_is_digested_once_unless_it_is_young(age: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(giant, "GIANT", 0)
+    monkeypatch.setattr("packer.sources.file_states.MIN_FILE_AGE", age)
+    write_pairs(tmp_path / "raw", SAVED["tif"], "tif", count=1)
+    digested: list[str] = []
+    digest_of = FolderSource.digest_of
+
+    def counted(source: FolderSource, path: str) -> str:
+        digested.append(path)
+        return digest_of(source, path)
+
+    monkeypatch.setattr(FolderSource, "digest_of", counted)
+    build(tmp_path / "raw", tmp_path / "out", shard_size="16KiB")
+    shards = len(list((tmp_path / "out/shards").glob("*.json")))
+    assert shards > 3
+    assert digested.count("images/s0.tif") == (shards if age else 1)

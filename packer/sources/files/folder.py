@@ -44,6 +44,8 @@ from readers.contract.regular_files import digest_raw, open_raw, read_raw
 NO_LEVELS: Mapping[str, Levels | BadPair] = MappingProxyType({})
 NO_FILE = (0, 0, 0)
 """The state of a file that a row lacks."""
+MOST_DIGESTS = 256
+"""The digests of large files that a worker keeps."""
 CHUNK = 256
 """Rows whose states are one answer: a state takes two microseconds."""
 
@@ -169,7 +171,22 @@ class FolderSource(Source):
 
     def _identity_of(self, part: str) -> str:
         with naming(part):
-            return _together([self.digest_of(path) if path else "" for path in part.split(SEPARATOR)])
+            return _together([self._kept_digest(path) if path else "" for path in part.split(SEPARATOR)])
+
+    def _kept_digest(self, path: str) -> str:
+        """Return the digest of a large file, which is read for several shards, once for each state that it has."""
+        state = _state(str(self.raw), path)
+        before, digest = self._digests.get(path, (UNREADABLE, ""))
+        if before != state or state == UNREADABLE or are_young(np.array([state]))[0]:
+            digest = self.digest_of(path)
+            if len(self._digests) >= MOST_DIGESTS:
+                self._digests.clear()
+            self._digests[path] = state, digest
+        return digest
+
+    @cached_property
+    def _digests(self) -> dict[str, tuple[FileState, str]]:
+        return {}
 
     def read(self, path: str, is_alone: bool = True) -> bytes:
         """Return the bytes of a file; none for a file that a field lacks, so no other of its files may be empty."""
