@@ -1,4 +1,4 @@
-"""A folder with NIfTI volumes of images and of labels: the base of the sources of their slices and of whole volumes."""
+"""A folder with volumes of images and of labels: the base of the sources of their slices and of whole volumes."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ from packer.recipe.source import UNKNOWN, Heads, Listing, ListingRules, Source
 from packer.sources.container import Names
 from packer.sources.file_states import FileState, as_three_numbers, is_young, state_of
 from packer.sources.volumes.data_set_file import DataSetFile
-from packer.sources.volumes.nifti_pairs import Volumes, find_volumes, is_volume
-from packer.sources.volumes.nifti_volume import Volume
-from packer.sources.volumes.scan import KIND, Scan
+from packer.sources.volumes.formats import files_of
+from packer.sources.volumes.scan import Scan
 from packer.sources.volumes.unpacked_volumes import UnpackedVolumes
+from packer.sources.volumes.volume import Volume
+from packer.sources.volumes.volume_pairs import Volumes, find_volumes, is_volume
 from packer.sources.volumes.volume_rules import VolumeRules
 from packer.sources.volumes.volume_scaling import NEAREST, VolumeScaling
 
@@ -45,7 +46,7 @@ PART = re.compile(r"(.*)\[(\d{1,9}|\d{1,9},:,:|:,\d{1,9},:)\]", re.DOTALL)
 """The name of a slice in a reference."""
 
 
-class NiftiSource(Source):
+class VolumeSource(Source):
     """Pairs of volumes: `--image imagesTr/{key}_{channel} --label labelsTr/{key}` name the files of pairs."""
 
     gives_arrays: ClassVar[bool] = True
@@ -63,7 +64,7 @@ class NiftiSource(Source):
     ) -> None:
         self.root, self.templates, self.rules = root, templates, rules
         self.volumes, self.channels = volumes, channels
-        self._known: dict[str, tuple[FileState, Volume]] = {}
+        self._known: dict[str, tuple[list[FileState], Volume]] = {}
         self._unpacked = UnpackedVolumes()
 
     @classmethod
@@ -140,7 +141,7 @@ class NiftiSource(Source):
 
     def _state(self, paths: Sequence[str]) -> FileState:
         """Return the state of a file, or one that stands for the states of several. A young file may still change."""
-        file_states = [state_of(f"{self.root}/{path}") for path in paths]
+        file_states = [state for path in paths for state in self._states_of(path)]
         size, written, changed = file_states[0] if len(file_states) == 1 else as_three_numbers(repr(file_states))
         return UNKNOWN if any(map(is_young, file_states)) else size, written, changed
 
@@ -153,13 +154,14 @@ class NiftiSource(Source):
         check_size(height, width, scan.channels, MOST_PIXELS)
         if not field:
             return scan.header(self._slices(scan))
-        label = scan.volumes[0]
+        label = scan.volumes[0].header
         if scan.channels > 1:
             raise BadPair(f"has {scan.channels} volumes; a label has one")
         if label.is_scaled:
             raise BadPair(f"has numbers that are scaled by {label.slope:g}; a label has the numbers of its classes")
         # The numbers of a label are checked when it is read.
-        return replace(header_by(KIND, (height, width), np.dtype(np.uint16)), slices=self._slices(scan), grid=scan.grid)
+        header = header_by(label.kind, (height, width), np.dtype(np.uint16))
+        return replace(header, slices=self._slices(scan), grid=scan.grid)
 
     def _slices(self, scan: Scan) -> int | None:
         """Return the slices of a row that is a volume."""
@@ -199,11 +201,15 @@ class NiftiSource(Source):
 
     def _volume(self, path: str) -> Volume:
         """Return the header of a file, which is read again when the file changed."""
-        state = state_of(f"{self.root}/{path}")
+        states = self._states_of(path)
         kept = self._known.get(path)
-        if kept is None or kept[0] != state:
-            kept = self._known[path] = state, Volume.open(self.root / path)
+        if kept is None or kept[0] != states:
+            kept = self._known[path] = states, Volume.open(self.root / path)
         return kept[1]
+
+    def _states_of(self, path: str) -> list[FileState]:
+        """Return the states of all files that a volume has."""
+        return [state_of(str(file)) for file in files_of(self.root / path)]
 
 
 def paths_of(part: str) -> list[str]:

@@ -10,7 +10,7 @@ from packer.decoding.raw_file import SEPARATOR
 from packer.errors import InputError, Problem, UsageError
 from packer.pairs.files import list_files
 from packer.sources.container import Names
-from packer.sources.volumes.nifti_volume import SUFFIXES
+from packer.sources.volumes.formats import SUFFIXES
 from readers.contract.manifest import ALL
 
 CHANNEL = "{channel}"
@@ -24,7 +24,8 @@ _PARTS = re.compile(r"\{(key|split|channel)\}")
 _FORMS = {"key": ".+", "split": "[^/]+", "channel": "[^/_]+"}
 _NUMBERED = {**_FORMS, "channel": "[0-9]{4}"}
 """Without templates, a channel is a number of four digits, as nnU-Net writes it."""
-_SUFFIX = re.compile(r"(?i)\.nii(\.gz)?$")
+_NIFTI = (".nii", ".nii.gz")
+_SUFFIX = re.compile(f"({'|'.join(map(re.escape, SUFFIXES))})$", re.IGNORECASE)
 Volumes = dict[tuple[str, str], tuple[str, str]]
 """By split and key, the path of the image, or the paths of its channels, and the path of the label."""
 
@@ -102,6 +103,13 @@ def _plainest(templates: tuple[str, str], images: Iterable[str]) -> tuple[str, s
     return (templates[0].replace(CHANNEL, "0000"), templates[1]) if alone else templates
 
 
+def _endings(template: str) -> str:
+    """Return the pattern of the suffixes that fit a template: its own one, or any. Files of NIfTI may be packed."""
+    suffix = _SUFFIX.search(template)
+    own = (suffix[0].lower(),) if suffix else SUFFIXES
+    return f"(?:{'|'.join(map(re.escape, _NIFTI if own[0] in _NIFTI and suffix else own))})"
+
+
 def _matches(template: str, files: Sequence[str], forms: Mapping[str, str]) -> dict[tuple[str, str, str], str]:
     """Return the files that fit a template, by split, key and channel. Two of one key are an error."""
     stem = _SUFFIX.sub("", template)
@@ -113,7 +121,7 @@ def _matches(template: str, files: Sequence[str], forms: Mapping[str, str]) -> d
     texts = _PARTS.sub("\0", stem).split("\0")
     groups = [*(f"(?P<{name}>{forms[name]})" for name in names), ""]
     pattern = re.compile(
-        "".join(re.escape(text) + group for text, group in zip(texts, groups, strict=True)) + r"\.nii(?:\.gz)?",
+        "".join(re.escape(text) + group for text, group in zip(texts, groups, strict=True)) + _endings(template),
         re.IGNORECASE | re.DOTALL,
     )
     paths: dict[tuple[str, str, str], str] = {}
