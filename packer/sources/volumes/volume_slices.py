@@ -33,7 +33,7 @@ class VolumeSlices(VolumeSource):
     tool: ClassVar[str] = "nifti slices 1"
 
     def as_volumes(self) -> Source:
-        return WholeVolumes(self.root, self.templates, self.volumes, self.rules, self.channels)
+        return WholeVolumes(self.root, self.templates, self.volumes, self.rules, self.channels, self.has_series)
 
     def group_of(self, key: str) -> str:
         return key.rpartition("/")[0]

@@ -27,6 +27,8 @@ from packer.recipe.source import UNKNOWN, Heads, Listing, ListingRules, Source
 from packer.sources.container import Names
 from packer.sources.file_states import FileState, as_three_numbers, is_young, state_of
 from packer.sources.volumes.data_set_file import DataSetFile
+from packer.sources.volumes.dicom import FOLDER, is_slice
+from packer.sources.volumes.dicom_slice import dicom_tools, library
 from packer.sources.volumes.formats import files_of
 from packer.sources.volumes.scan import Scan
 from packer.sources.volumes.unpacked_volumes import UnpackedVolumes
@@ -61,9 +63,12 @@ class VolumeSource(Source):
         volumes: Volumes,
         rules: VolumeRules = VolumeRules(),  # noqa: B008 - it never changes
         channels: tuple[str, ...] = (),
+        has_series: bool = False,
     ) -> None:
         self.root, self.templates, self.rules = root, templates, rules
         self.volumes, self.channels = volumes, channels
+        self.has_series = has_series
+        """True if volumes are folders of DICOM files."""
         self._known: dict[str, tuple[list[FileState], Volume]] = {}
         self._unpacked = UnpackedVolumes()
 
@@ -76,14 +81,19 @@ class VolumeSource(Source):
         for file in islice(chain.from_iterable(map(path.glob, ("*", "*/*", "*/*/*"))), MOST_SEEN):
             if file.name.lower().endswith(PICTURES):
                 return False
-            has_volume |= is_volume(file.name)
+            has_volume |= is_volume(file.name) or is_slice(file.name)
         return has_volume
 
     @classmethod
     def at(cls, path: Path, names: Names) -> Self:
         """Find the pairs of volumes. A volume without a partner is an error."""
         templates, volumes, channels = find_volumes(path, names)
-        return cls(path.absolute(), templates, volumes, channels=DataSetFile.of(path).names_of(channels))
+        parts = chain.from_iterable(part.split(SEPARATOR) for pair in volumes.values() for part in pair)
+        has_series = any(part.endswith(FOLDER) for part in parts)
+        if has_series:
+            library()
+        names_of = DataSetFile.of(path).names_of(channels)
+        return cls(path.absolute(), templates, volumes, channels=names_of, has_series=has_series)
 
     def list_rows(self, rules: ListingRules) -> Listing:
         notes = (
@@ -94,7 +104,9 @@ class VolumeSource(Source):
     @classmethod
     def from_json(cls, facts: dict[str, Any]) -> Source:
         templates, channels = tuple(facts["templates"]), tuple(facts.get("channels", ()))
-        return cls(Path(facts["root"]), templates, {}, VolumeRules(*facts["rules"]), channels)
+        return cls(
+            Path(facts["root"]), templates, {}, VolumeRules(*facts["rules"]), channels, facts.get("series", False)
+        )
 
     def along(self, axis: int) -> Self:
         return self._with(self.rules._replace(axis=axis))
@@ -106,7 +118,7 @@ class VolumeSource(Source):
         return self._with(self.rules._replace(spacing=spacing, interpolation=interpolation))
 
     def _with(self, rules: VolumeRules) -> Self:
-        return type(self)(self.root, self.templates, self.volumes, rules, self.channels)
+        return type(self)(self.root, self.templates, self.volumes, rules, self.channels, self.has_series)
 
     @property
     def sides(self) -> str:
@@ -114,11 +126,12 @@ class VolumeSource(Source):
 
     @property
     def tools(self) -> tuple[str, ...]:
-        return (self.tool, TURNS, *self.rules.tools)
+        return (self.tool, TURNS, *self.rules.tools, *(dicom_tools() if self.has_series else ()))
 
     def to_text(self) -> str:
         facts = {"root": str(self.root), "templates": self.templates, "rules": self.rules}
-        return json.dumps({"kind": self.kind, **facts, **({"channels": self.channels} if self.channels else {})})
+        more = {"channels": self.channels, "series": self.has_series}
+        return json.dumps({"kind": self.kind, **facts, **{name: fact for name, fact in more.items() if fact}})
 
     def heads(self, refs: Sequence[RowRef]) -> Iterator[Heads]:
         for ref in refs:
