@@ -25,11 +25,11 @@ from packer.errors import BadPair
 from packer.report.field_draw import draw_field
 from packer.report.heat import heat_maps
 from packer.shards import build_shard, giant_rows
-from packer.sources.volumes import nifti_volume
-from packer.sources.volumes.nifti_lines import NiftiLines
-from packer.sources.volumes.nifti_volume import Volume
+from packer.sources.volumes import volume, voxel_file
 from packer.sources.volumes.scan import Scan
 from packer.sources.volumes.tiff_volume import PageLines
+from packer.sources.volumes.volume import Volume
+from packer.sources.volumes.volume_lines import VolumeLines
 from packer.view.app import make_app
 from packer.view.serve import own_names
 from packer.view.viewed import Settings, Viewed
@@ -151,7 +151,7 @@ def test_a_bad_page_is_the_same_in_slabs(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_a_volume_that_is_too_large_at_once_is_built_in_slabs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     raw, options = make_nifti(tmp_path / "raw"), ("--on-bad", "skip")
-    monkeypatch.setattr(nifti_volume, "MOST_BYTES", 2 * 2 * 7 * 9)
+    monkeypatch.setattr(volume, "MOST_BYTES", 2 * 2 * 7 * 9)
     told = call(["build", "--from", str(raw), str(tmp_path / "no"), "--volumes", "--classes", "4", *options])
     assert "imagesTr/c0.nii: has 315 bytes, and at most 252 are read at once; --volumes --encode image=tiles:64" in told
     lower(monkeypatch)
@@ -165,7 +165,7 @@ def test_a_volume_that_is_too_large_at_once_is_built_in_slabs(tmp_path: Path, mo
 def test_a_compressed_volume_is_unpacked_in_small_pieces(
     parts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nifti_volume, "_UNPACKED", 50)
+    monkeypatch.setattr(voxel_file, "_UNPACKED", 50)
     data = nifti(np.arange(3 * 40 * 50, dtype="<u2").reshape(3, 40, 50) // 7)
     cuts = np.linspace(0, len(data), parts + 1, dtype=int)
     packed = b"".join(gzip.compress(data[start:stop]) for start, stop in pairwise(cuts))
@@ -179,7 +179,7 @@ def test_a_compressed_volume_is_unpacked_in_small_pieces(
 def test_a_volume_that_changes_while_it_is_read_is_refused(axis: int, tmp_path: Path) -> None:
     raw = make_nifti(tmp_path / "raw")
     path = raw / "imagesTr/c0.nii"
-    lines = NiftiLines(Scan((Volume.open(path).turned(Turn.along(axis)),)), "imagesTr/c0.nii")
+    lines = VolumeLines(Scan((Volume.open(path).turned(Turn.along(axis)),)), "imagesTr/c0.nii")
     depth = lines.size[0]
     slab = lines.lines(0, depth)
     for number in range(depth - 1):

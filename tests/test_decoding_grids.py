@@ -20,7 +20,7 @@ from packer.decoding.decode import header_of
 from packer.decoding.grid import Grid, other_place
 from packer.errors import BadPair
 from packer.shards.file_headers import HeaderJudge
-from packer.sources.volumes.nifti_volume import Volume
+from packer.sources.volumes.volume import Volume
 from readers import open_dataset
 from readers.contract import giant
 from readers.contract.place import NIFTI, System

@@ -28,7 +28,7 @@ TARGETS = (
     *("png", "jpeg", "tiff", "bmp", "webp", "array"),
     *("ids", "values", "multilabel"),
     *("stamps", "classes", "config"),
-    *("webdataset", "example", "recordio", "volume", "plans"),
+    *("webdataset", "example", "recordio", "volume", "volume-mha", "volume-nrrd", "plans"),
 )
 
 

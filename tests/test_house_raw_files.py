@@ -77,7 +77,7 @@ NOT_RAW = {
     "packer.sources.archives.byte_ranges": "a file of an archive, by open_raw",
     "packer.sources.archives.hugging_face": "a table, by open_raw; then Arrow maps it",
     "packer.sources.archives.lmdb_pictures": "an environment, by open_raw",
-    "packer.sources.volumes.nifti_source": "a volume, by open_raw",
+    "packer.sources.volumes.volume_source": "a volume, by open_raw",
     "packer.sources.pack": "a pack",
     "packer.sources.pack_facts": "nothing; it hashes texts",
     "packer.sources.archives.parquet": "a table, by open_raw; then Arrow reads it",

@@ -38,7 +38,7 @@ from packer.recipe.row_ref import RowRef
 from packer.shards.one_row import of_one_row
 from packer.sources.container import Names
 from packer.sources.files.folder import FolderSource
-from packer.sources.volumes.nifti import NiftiSlices
+from packer.sources.volumes.volume_slices import VolumeSlices
 from packer.view.app import make_app
 from packer.view.serve import own_names
 from packer.view.viewed import Settings, Viewed
@@ -108,7 +108,7 @@ def make_tiff(raw: Path) -> Path:
 
 
 def test_volumes_that_python_gives_keep_their_sizes(tmp_path: Path) -> None:
-    source = NiftiSlices.at(make_nifti(tmp_path / "raw"), Names()).as_volumes()
+    source = VolumeSlices.at(make_nifti(tmp_path / "raw"), Names()).as_volumes()
     assert source.as_volumes() is source
     for options in ({"size": (8, 8)}, {"fit": "tile"}):
         with pytest.raises(UsageError, match="volumes keep their own sizes"):

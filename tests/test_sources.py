@@ -122,8 +122,8 @@ def test_a_source_refuses_what_it_does_not_say_it_can(folder: FolderSource, tmp_
     """A new kind of source writes none of these refusals."""
     source = Remembered.of(folder)
     for option, words in (
-        ({"axis": 0}, "--axis 0: is for NIfTI volumes"),
-        ({"volumes": True}, "--volumes: rows of the kind remembered are pictures; NIfTI, TIFF and Rows have volumes"),
+        ({"axis": 0}, "--axis 0: is for scans"),
+        ({"volumes": True}, "--volumes: rows of the kind remembered are pictures; scans, TIFF and Rows have volumes"),
         ({"annotations": "{key}.json"}, "rows that are not files"),
         ({"fields": [ValuesField("depth")]}, "--field: rows of the kind remembered have an image and a label only"),
     ):

@@ -22,8 +22,8 @@ from packer.pairs.split_by_hash import Shares
 from packer.recipe.row_ref import RowRef
 from packer.sources.container import Names
 from packer.sources.reopen import reopen
-from packer.sources.volumes.nifti import NiftiSlices
-from packer.sources.volumes.nifti_volume import Volume
+from packer.sources.volumes.volume import Volume
+from packer.sources.volumes.volume_slices import VolumeSlices
 from readers import open_dataset
 from readers.contract.tiles import picture_of
 
@@ -60,7 +60,7 @@ def raw(tmp_path: Path) -> Path:
 
 def packed(raw: Path, out: Path, **options: Any) -> Any:
     options = {"classes": "4", "image_range": (0, 400), "labels": "index", **options}
-    return build_pack(NiftiSlices.at(raw, Names()), out, **options)
+    return build_pack(VolumeSlices.at(raw, Names()), out, **options)
 
 
 def slices(seed: int, most: int = 400) -> NDArray[Any]:
@@ -71,7 +71,7 @@ def slices(seed: int, most: int = 400) -> NDArray[Any]:
 @pytest.mark.parametrize("storage", ["npy", "hdf5", "arrow", "lmdb"])
 def test_slices_of_bytes_are_exact_in_every_format(tmp_path: Path, storage: str) -> None:
     files = {"images/a.nii.gz": nifti(volume(1, "|u1", 255)), "labels/a.nii": nifti(volume(2, "<i4", 4))}
-    build_pack(NiftiSlices.at(write(tmp_path / "raw", files), Names()), tmp_path / "out", classes="4", format=storage)
+    build_pack(VolumeSlices.at(write(tmp_path / "raw", files), Names()), tmp_path / "out", classes="4", format=storage)
     data = open_dataset(tmp_path / "out", label="index")
     for number in range(SHAPE[2]):
         image, label = data[number]
@@ -84,7 +84,7 @@ def test_slices_of_bytes_are_exact_in_every_format(tmp_path: Path, storage: str)
 def test_numbers_of_every_type_are_exact(tmp_path: Path, dtype: str, version: int) -> None:
     numbers = volume(3, dtype, 4)
     data = nifti(numbers, version)
-    source = NiftiSlices.at(write(tmp_path, {"images/a.nii.gz": data, "labels/a.nii": data}), Names())
+    source = VolumeSlices.at(write(tmp_path, {"images/a.nii.gz": data, "labels/a.nii": data}), Names())
     for ref in source.rows():
         image, label = reopen(source.to_text()).load(ref).data
         expected = numbers[..., int(ref.key[-4:])].T
@@ -96,13 +96,13 @@ def test_numbers_of_every_type_are_exact(tmp_path: Path, dtype: str, version: in
 
 def test_scaled_numbers_become_their_values(tmp_path: Path) -> None:
     files = {"images/a.nii": nifti(volume(1), slope=0.5, intercept=-1024.0), "labels/a.nii": nifti(volume(2, most=4))}
-    source = NiftiSlices.at(write(tmp_path, files), Names())
+    source = VolumeSlices.at(write(tmp_path, files), Names())
     ref = next(iter(source.rows()))
     image = source.load(ref).data[0]
     assert image.dtype == np.float32
     assert np.array_equal(image, volume(1)[..., 0].T * 0.5 - 1024)
     unscaled = {"images/a.nii": nifti(volume(1), slope=0.0, intercept=7.0)}
-    assert np.array_equal(NiftiSlices.at(write(tmp_path, unscaled), Names()).load(ref).data[0], volume(1)[..., 0].T)
+    assert np.array_equal(VolumeSlices.at(write(tmp_path, unscaled), Names()).load(ref).data[0], volume(1)[..., 0].T)
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
@@ -111,7 +111,7 @@ def test_slices_along_every_axis_are_exact(tmp_path: Path, axis: int, suffix: st
     """Numbers and scaled numbers, in both versions and byte orders; also from the source's text, as in a worker."""
     numbers, labels = volume(3, ">i2"), volume(4, "<u2", 4)
     files = {f"images/a.{suffix}": nifti(numbers, 2, 0.5, -3.0), f"labels/a.{suffix}": nifti(labels)}
-    source = NiftiSlices.at(write(tmp_path, files), Names()).along(axis)
+    source = VolumeSlices.at(write(tmp_path, files), Names()).along(axis)
     worker, refs = reopen(source.to_text()), list(source.rows())
     assert [ref.key for ref in refs] == [f"a/{number:04}" for number in range(SHAPE[axis])]
     for ref, heads in zip(refs, source.heads(refs), strict=True):
@@ -127,7 +127,7 @@ def test_slices_along_every_axis_are_exact(tmp_path: Path, axis: int, suffix: st
 @pytest.mark.parametrize("storage", ["npy", pytest.param("lmdb", marks=pytest.mark.long)])
 def test_every_slice_along_any_axis_is_a_row(raw: Path, tmp_path: Path, storage: str) -> None:
     for axis in range(3):
-        source = NiftiSlices.at(raw, Names()).along(axis)
+        source = VolumeSlices.at(raw, Names()).along(axis)
         out = tmp_path / f"out{axis}"
         options: dict[str, Any] = {"classes": "4", "image_range": (0, 400), "labels": "index"}
         build_pack(source, out, image_dtype="float32", format=storage, **options)
@@ -168,7 +168,7 @@ def test_a_volume_is_read_once_for_all_of_its_slices(tmp_path: Path, monkeypatch
     monkeypatch.setattr(Volume, "all_bytes", watched)
     raw = write(tmp_path, files)
     for axis, wanted in ((0, ["a.nii.gz", "a.nii"]), (1, ["a.nii.gz", "a.nii"]), (2, ["a.nii.gz"])):
-        source = NiftiSlices.at(raw, Names()).along(axis)
+        source = VolumeSlices.at(raw, Names()).along(axis)
         assert all(source.load(ref).bad is None for ref in source.rows())
         assert read == wanted
         read.clear()
@@ -179,7 +179,7 @@ def test_an_axis_is_one_of_volumes(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.zeros((2, 8, 8), np.uint8))
     for given in ((raw,), ("--from", raw), ("--from", tmp_path / "a.npy", "--image", "a", "--label", "a")):
         errors = errors_of(2, "build", *given, tmp_path / "out", "--axis", "0", "--classes", "4")
-        assert "--axis 0: is for NIfTI volumes; the slices of a TIFF are its pages" in errors
+        assert "--axis 0: is for scans such as NIfTI; the slices of a TIFF are its pages" in errors
     assert "expected" in run("build", "--from", raw, tmp_path / "out", "--axis", "3").stderr
 
 
@@ -209,14 +209,14 @@ def test_templates_name_the_pairs(tmp_path: Path) -> None:
         "val/b/ct.nii.gz": nifti(volume(3, "|u1", 200)),
         "val/b/seg.nii.gz": nifti(volume(4, "|u1", 4)),
     }
-    source = NiftiSlices.at(write(tmp_path / "raw", files), Names("{split}/{key}/ct", "{split}/{key}/seg.nii.gz"))
+    source = VolumeSlices.at(write(tmp_path / "raw", files), Names("{split}/{key}/ct", "{split}/{key}/seg.nii.gz"))
     build_pack(source, tmp_path / "out", classes="4")
     assert [len(open_dataset(tmp_path / "out", split)) for split in ("train", "val")] == [5, 5]
 
 
 def test_nnu_net_names_its_channel(tmp_path: Path) -> None:
     files = {"imagesTr/a_0000.nii.gz": nifti(volume(1)), "labelsTr/a.nii.gz": nifti(volume(2, most=4))}
-    assert next(ref.parts for ref in NiftiSlices.at(write(tmp_path, files), Names()).rows()) == (
+    assert next(ref.parts for ref in VolumeSlices.at(write(tmp_path, files), Names()).rows()) == (
         "imagesTr/a_0000.nii.gz[0]",
         "labelsTr/a.nii.gz[0]",
     )
@@ -263,7 +263,7 @@ def test_bad_volumes_are_named_and_the_others_are_packed(tmp_path: Path, case: s
         )
     label = nifti(volume(2, most=4))
     files = {f"images/bad.{suffix}": data, "images/good.nii": GOOD, "labels/bad.nii": label, "labels/good.nii": label}
-    source = NiftiSlices.at(write(tmp_path / "raw", files), Names())
+    source = VolumeSlices.at(write(tmp_path / "raw", files), Names())
     options: dict[str, Any] = {"classes": "4", "image_range": (0, 400)}
     with pytest.raises((RejectedError, InputError), match=r"images/bad"):
         build_pack(source, tmp_path / "none", **options)
@@ -283,11 +283,11 @@ def test_damage_in_a_compressed_volume_is_found(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for data in (whole[:-1], whole[:-12], whole[:-6] + b"\1" + whole[-5:], whole[:200] + b"\0" * 20 + whole[220:]):
         path.write_bytes(data)
-        source = NiftiSlices.at(raw, Names())
+        source = VolumeSlices.at(raw, Names())
         assert all(source.load(ref).bad for ref in source.rows())
     path.write_bytes(gzip.compress(GOOD[:300]) + gzip.compress(GOOD[300:]))
     assert (
-        NiftiSlices.at(raw, Names()).load(RowRef("all", "", ("images/a.nii.gz[1]", "labels/a.nii.gz[1]"))).bad is None
+        VolumeSlices.at(raw, Names()).load(RowRef("all", "", ("images/a.nii.gz[1]", "labels/a.nii.gz[1]"))).bad is None
     )
 
 
@@ -298,11 +298,11 @@ def test_labels_of_other_numbers_are_refused(tmp_path: Path) -> None:
         (volume(2, "<i2", 4) - np.int16(9), "has the number -"),
         (volume(2, "<i4", 4) + (1 << 20), "class numbers are 0 to 65535"),
     ):
-        source = NiftiSlices.at(write(tmp_path, {"images/a.nii": GOOD, "labels/a.nii": nifti(numbers)}), Names())
+        source = VolumeSlices.at(write(tmp_path, {"images/a.nii": GOOD, "labels/a.nii": nifti(numbers)}), Names())
         bad = source.load(next(iter(source.rows()))).bad
         assert bad is not None
         assert re.search(message, bad), bad
-    source = NiftiSlices.at(write(tmp_path, {"labels/a.nii": nifti(volume(2, most=4), slope=2.0)}), Names())
+    source = VolumeSlices.at(write(tmp_path, {"labels/a.nii": nifti(volume(2, most=4), slope=2.0)}), Names())
     assert "scaled by 2" in str(source.load(next(iter(source.rows()))).bad)
 
 
@@ -310,42 +310,42 @@ def test_numbers_that_no_type_holds_cause_no_warning(tmp_path: Path) -> None:
     """A signalling NaN in a label, and values beyond float32, which are clipped."""
     signalling = nifti(np.frombuffer(np.full(315, 0x7F800001, "<u4").tobytes(), "<f4").reshape(SHAPE))
     files = {"images/a.nii": nifti(volume(1, "<f8") * 1e300, slope=1e30), "labels/a.nii": signalling}
-    source = NiftiSlices.at(write(tmp_path, files), Names())
+    source = VolumeSlices.at(write(tmp_path, files), Names())
     assert "has the number nan" in str(source.load(next(iter(source.rows()))).bad)
     write(tmp_path, {"labels/a.nii": nifti(volume(2, most=4))})
-    build_pack(NiftiSlices.at(tmp_path, Names()), tmp_path / "out", classes="4", image_range=(0, 400), labels="index")
+    build_pack(VolumeSlices.at(tmp_path, Names()), tmp_path / "out", classes="4", image_range=(0, 400), labels="index")
     for number, (image, _) in enumerate(open_dataset(tmp_path / "out")):
         assert np.array_equal(image[0].numpy(), 255 * (volume(1)[..., number].T > 0))
 
 
 def test_wrong_folders_and_names_are_refused(raw: Path) -> None:
     with pytest.raises(UsageError, match="--key x: the keys of volumes are in their names"):
-        NiftiSlices.at(raw, Names(key="x"))
+        VolumeSlices.at(raw, Names(key="x"))
     with pytest.raises(UsageError, match="--image and --label go together"):
-        NiftiSlices.at(raw, Names("imagesTr/{key}"))
+        VolumeSlices.at(raw, Names("imagesTr/{key}"))
     with pytest.raises(UsageError, match=r"needs \{key\} once"):
-        NiftiSlices.at(raw, Names("imagesTr/a", "labelsTr/{key}"))
+        VolumeSlices.at(raw, Names("imagesTr/a", "labelsTr/{key}"))
     with pytest.raises(InputError, match=r"has 6 volumes, and no pairs of the form --image ct/\{key\} --label"):
-        NiftiSlices.at(raw, Names("ct/{key}", "seg/{key}"))
+        VolumeSlices.at(raw, Names("ct/{key}", "seg/{key}"))
     (raw / "labelsTr/case 1.nii.gz").unlink()
     with pytest.raises(InputError, match=r"imagesTr/case 1.nii.gz: no label"):
-        NiftiSlices.at(raw, Names())
+        VolumeSlices.at(raw, Names())
     write(raw, {"labelsTr/case 1.nii.gz": GOOD, "labelsTr/case 1.nii": GOOD})
     with pytest.raises(InputError, match="both are case 1 by the template"):
-        NiftiSlices.at(raw, Names())
+        VolumeSlices.at(raw, Names())
 
 
 def test_a_folder_is_known_by_its_volumes(raw: Path, tmp_path: Path) -> None:
-    assert NiftiSlices.fits(raw, b"")
-    assert not NiftiSlices.fits(tmp_path / "none", b"")
-    assert not NiftiSlices.fits(raw / "imagesTr/case 0.nii", GOOD[:512])
+    assert VolumeSlices.fits(raw, b"")
+    assert not VolumeSlices.fits(tmp_path / "none", b"")
+    assert not VolumeSlices.fits(raw / "imagesTr/case 0.nii", GOOD[:512])
     (raw / "picture.png").write_bytes(b"")
-    assert not NiftiSlices.fits(raw, b"")
+    assert not VolumeSlices.fits(raw, b"")
 
 
 def refusal(data: bytes, tmp_path: Path) -> str | None:
     """Return why the first slice of a compressed image is bad, if it is."""
-    source = NiftiSlices.at(write(tmp_path, {"images/a.nii": GOOD, "labels/a.nii": nifti(volume(2, most=4))}), Names())
+    source = VolumeSlices.at(write(tmp_path, {"images/a.nii": GOOD, "labels/a.nii": nifti(volume(2, most=4))}), Names())
     (tmp_path / "images/a.nii").write_bytes(data)
     return source.load(next(iter(source.rows()))).bad
 
@@ -380,7 +380,7 @@ def test_a_damaged_volume_is_unpacked_once(tmp_path: Path, monkeypatch: pytest.M
     """Else a volume of gigabytes whose end is damaged would be unpacked for each of its slices."""
     data = gzip.compress(GOOD)
     files = {"images/a.nii": GOOD, "labels/a.nii": nifti(volume(2, most=4))}
-    source = NiftiSlices.at(write(tmp_path, files), Names())
+    source = VolumeSlices.at(write(tmp_path, files), Names())
     (tmp_path / "images/a.nii").write_bytes(data[:-6] + b"\1" + data[-5:])
     opened, unpack = list[Path](), Volume.all_bytes
 
@@ -397,8 +397,8 @@ def test_a_damaged_volume_is_unpacked_once(tmp_path: Path, monkeypatch: pytest.M
 
 def test_kept_volumes_are_bounded_by_their_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {f"{folder}/{key}.nii.gz": GOOD for folder in ("images", "labels") for key in "abc"}
-    source = NiftiSlices.at(write(tmp_path, files), Names())
-    assert isinstance(source, NiftiSlices)
+    source = VolumeSlices.at(write(tmp_path, files), Names())
+    assert isinstance(source, VolumeSlices)
     for most, kept in ((1 << 32, 4), (3 * len(GOOD), 3), (0, 2)):
         monkeypatch.setattr("packer.sources.volumes.unpacked_volumes.MOST_KEPT", most)
         for ref in source.rows():

@@ -25,7 +25,7 @@ from packer.decoding.find_axes import axes_like, axes_toward
 from packer.decoding.grid import Grid, other_place, turned
 from packer.decoding.turn import UNTURNED, Turn
 from packer.errors import BadPair
-from packer.sources.volumes.nifti_volume import Volume
+from packer.sources.volumes.volume import Volume
 from packer.sources.volumes.volume_rules import MOST_VOXELS, VolumeRules
 from readers import open_dataset, write_prediction
 from readers.contract.place import NIFTI, System
@@ -251,7 +251,7 @@ def test_a_label_that_is_also_moved_is_bad_or_turned_like_the_image(tmp_path: Pa
 
 def test_a_pack_follows_the_affines_and_the_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A build after a change of an affine, of --orient or of --axis is the same as a fresh one."""
-    monkeypatch.setattr("packer.sources.volumes.nifti_source.is_young", lambda state: False)
+    monkeypatch.setattr("packer.sources.volumes.volume_source.is_young", lambda state: False)
     raw = tmp_path / "raw"
     make_turned(raw, ["RAS", "LPS"])
     label = scan(2, 3, "u1")
@@ -277,7 +277,7 @@ def test_a_pack_follows_the_affines_and_the_options(tmp_path: Path, monkeypatch:
 
 def test_directions_are_for_volumes(tmp_path: Path) -> None:
     (tmp_path / "raw/images").mkdir(parents=True)
-    assert "--orient RAS: is for NIfTI volumes" in errors_of(
+    assert "--orient RAS: is for scans such as NIfTI" in errors_of(
         2, "build", "--orient", "ras", tmp_path / "raw", tmp_path / "o"
     )
     for wrong in ("RAR", "RA", "XYZ"):

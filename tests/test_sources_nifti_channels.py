@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from packer import build_pack, verify_pack
 from packer.errors import InputError, SettingsError, UsageError
 from packer.sources.container import Names
-from packer.sources.volumes.nifti import NiftiSlices
+from packer.sources.volumes.volume_slices import VolumeSlices
 from readers import open_dataset
 from readers.contract import giant
 
@@ -182,7 +182,7 @@ def test_keys_may_end_with_four_digits(tmp_path: Path) -> None:
 
 def test_one_channel_alone_has_the_template_that_it_had(tmp_path: Path) -> None:
     nnu_net(tmp_path / "raw", channels=1)
-    assert NiftiSlices.at(tmp_path / "raw", Names()).templates == ("imagesTr/{key}_0000", "labelsTr/{key}")
+    assert VolumeSlices.at(tmp_path / "raw", Names()).templates == ("imagesTr/{key}_0000", "labelsTr/{key}")
     nnu_net(tmp_path / "three")
     names = {"image": "imagesTr/{key}_0001", "label": "labelsTr/{key}"}
     build_pack(tmp_path / "three", tmp_path / "out", volumes=True, image=names["image"], label=names["label"])
@@ -286,6 +286,6 @@ def test_probe_proposes_what_a_build_takes(tmp_path: Path) -> None:
 def test_a_template_of_a_label_has_no_channel(tmp_path: Path) -> None:
     nnu_net(tmp_path / "raw")
     with pytest.raises(UsageError, match="a label has one channel"):
-        NiftiSlices.at(tmp_path / "raw", Names(image="imagesTr/{key}_{channel}", label="labelsTr/{key}_{channel}"))
+        VolumeSlices.at(tmp_path / "raw", Names(image="imagesTr/{key}_{channel}", label="labelsTr/{key}_{channel}"))
     with pytest.raises(InputError, match="no pairs of the form"):
-        NiftiSlices.at(tmp_path / "raw", Names(image="imagesTr/{key}_{channel}", label="labels/{key}"))
+        VolumeSlices.at(tmp_path / "raw", Names(image="imagesTr/{key}_{channel}", label="labels/{key}"))

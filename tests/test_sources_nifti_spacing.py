@@ -17,7 +17,7 @@ from test_build_giant import counted, lower
 from test_sources_nifti_axes import AFFINE, CODES, SIDES, in_axes, save, scan
 
 from packer import build_pack, verify_pack
-from packer.sources.volumes.nifti_volume import Volume
+from packer.sources.volumes.volume import Volume
 from packer.sources.volumes.volume_scaling import CUBIC, LINEAR, NEAREST, VolumeScaling, taps
 from readers import open_dataset, write_prediction
 
@@ -197,7 +197,7 @@ def test_a_spacing_is_for_volumes_and_has_limits(tmp_path: Path) -> None:
 
 
 def test_another_spacing_packs_everything_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("packer.sources.volumes.nifti_source.is_young", lambda state: False)
+    monkeypatch.setattr("packer.sources.volumes.volume_source.is_young", lambda state: False)
     make(tmp_path / "raw")
     for number, spacing in enumerate(("2,2,2", "1,2,2", "1,2,2.5", "1,2,2.50000001", "2,2,2")):
         options = ("--from", tmp_path / "raw", "--volumes", "--classes", 3, "--spacing", spacing)

@@ -22,7 +22,7 @@ from packer.building import build
 from packer.plan.make_plan import make_plan
 from packer.plan.request import Request, request_of
 from packer.sources.container import Names
-from packer.sources.volumes.nifti_whole import NiftiVolumes
+from packer.sources.volumes.whole_volumes import WholeVolumes
 from packer.workers.run import open_pool
 from readers.contract.manifest import STORAGES
 
@@ -85,7 +85,7 @@ def volumes_request(raw: Path, out: Path) -> Request:
         (raw / name).mkdir(parents=True)
         for number in range(2):
             (raw / name / f"{number}.nii").write_bytes(nifti(make(number).T))
-    source = NiftiVolumes.at(raw, Names())
+    source = WholeVolumes.at(raw, Names())
     return request_of(
         source,
         out,

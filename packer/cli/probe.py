@@ -51,7 +51,7 @@ def probe_command(raw: str, as_json: bool, write: Path | None, **options: Any) -
     with loading(workers=True):
         from packer.cli.probe_text import probe_json, probe_text, probe_toml
         from packer.probe.probe import probe_folder
-        from packer.probe.volumes import NIFTI
+        from packer.probe.volumes import VOLUMES
     result = probe_folder(raw, **options)
     if as_json:
         show(json.dumps(probe_json(result), indent=1, ensure_ascii=False))
@@ -62,5 +62,5 @@ def probe_command(raw: str, as_json: bool, write: Path | None, **options: Any) -
     if write is not None:
         write_atomic(write, probe_toml(result))
         first = f"decide what it asks ({counted(len(result.doubts), 'line')}), then " if result.doubts else ""
-        option = "--from " if result.pairing is not None and result.pairing.layout == NIFTI else ""
+        option = "--from " if result.pairing is not None and result.pairing.layout == VOLUMES else ""
         show(f"wrote {write}; next: {first}packer build --config {write} {option}{raw} out/", err=True)

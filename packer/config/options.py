@@ -139,22 +139,22 @@ PAIRS = (
     ),
     Option("key", "rows.key", text("NAME"), "With --from: the name of the keys. Default: the numbers of the rows."),
     Option(
-        "axis", "rows.axis", number(0, 1, 2), "With NIfTI: the axis across which slices are cut. Default: 2, the third."
+        "axis", "rows.axis", number(0, 1, 2), "With scans: the axis across which slices are cut. Default: 2, the third."
     ),
     Option(
         "orient",
         "rows.orient",
         ORIENT,
-        "With NIfTI: turn volumes to the nearest axes. RAS: columns to the right, rows to the front, slices up.",
+        "With scans: turn volumes to the nearest axes. RAS: columns to the right, rows to the front, slices up.",
         NONE,
     ),
     Option(
         "spacing",
         "rows.spacing",
         SPACING,
-        "With NIfTI: scale volumes to these mm from slice to slice, row to row, column to column.",
+        "With scans: scale volumes to these mm from slice to slice, row to row, column to column.",
     ),
-    Option("volumes", "rows.volumes", FLAG, "Make one row of each NIfTI volume, or of each TIFF with many pages."),
+    Option("volumes", "rows.volumes", FLAG, "Make one row of each scan, or of each TIFF with many pages."),
     Option(
         "lists",
         "rows.lists",

@@ -17,7 +17,7 @@ from packer.pairs.template import OTHER_PICTURES, PICTURES, conversion
 MOST_FOLDERS = 20
 CHANNEL = re.compile(r"(?P<folder>(?:.*/)?imagesTr)/(?P<case>[^/]+)_\d{4}\.\w+")
 """A channel of a case in the form of nnU-Net."""
-VOLUMES = (".nii", ".nii.gz")
+VOLUMES = (".nii", ".nii.gz", ".mha", ".mhd", ".nrrd", ".nhdr")
 
 
 def unknown_layout_hints(files: list[str]) -> list[str]:
@@ -68,7 +68,7 @@ def _lists(files: list[str]) -> list[str]:
 
 
 def _volumes(files: list[str]) -> Iterator[str]:
-    """Count volumes of NIfTI, which are another source of rows."""
+    """Count volumes, which are another source of rows."""
     if count := sum(path.lower().endswith(VOLUMES) for path in files):
         yield f"{counted(count, 'file')} {'is a volume' if count == 1 else 'are volumes'}: give this folder with --from"
 

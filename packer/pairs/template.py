@@ -15,7 +15,8 @@ SLIDES = (".svs", ".ndpi", ".mrxs", ".scn", ".bif")
 PICTURES = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".tif", ".tiff", ".jp2", ".j2k", ".bmp", ".webp", ".npy", *SLIDES)
 """Suffixes of pictures that can be packed. Of others than slides the content of a file decides which format it has."""
 CAMERA_RAW = (".nef", ".cr2", ".cr3", ".arw", ".dng", ".orf", ".raf", ".rw2", ".pef", ".srw")
-DEEP_PICTURES = (".exr", ".dcm", ".mha", ".nrrd", ".czi", ".nd2", ".lif", *CAMERA_RAW)
+SCANS = (".dcm", ".mha", ".nrrd")
+DEEP_PICTURES = (".exr", ".czi", ".nd2", ".lif", *SCANS, *CAMERA_RAW)
 """Suffixes of pictures that cannot be packed, and often have more than 8 bits."""
 OTHER_PICTURES = (
     *(".gif", ".jxl", ".heic", ".heif", ".avif", ".tga", ".pcx", ".psd"),
@@ -137,6 +138,8 @@ class Template:
 
 def conversion(path: str) -> str:
     """Return what to do with a picture that cannot be packed."""
+    if path.lower().endswith(SCANS):
+        return "pack its folder as volumes with --from, or convert it to TIFF"
     return "convert it to TIFF" if path.lower().endswith(DEEP_PICTURES) else "convert it to PNG"
 
 

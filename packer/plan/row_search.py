@@ -157,7 +157,7 @@ def _pairing(
 def _check_channels(image: str, values: dict[str, Any]) -> None:
     """Refuse what needs a picture in one file."""
     if values["volumes"]:
-        raise UsageError(f"--image {image}: {{{CHANNEL}}} names the bands of pictures and NIfTI, not of TIFF volumes")
+        raise UsageError(f"--image {image}: {{{CHANNEL}}} names the bands of pictures and scans, not of TIFF volumes")
     if values["annotations"] is not None:
         raise UsageError(
             f"--image {image}: labels are painted on pictures of one file, and {{{CHANNEL}}} makes one of several; "

@@ -32,14 +32,14 @@ from packer.probe.other_pairs import rival_questions
 from packer.probe.request import ProbeRequest
 from packer.probe.survey import LabelSurvey, Survey, survey_pairs
 from packer.probe.trial import Trial, try_settings
-from packer.probe.volumes import NIFTI, nifti_pairs, nifti_volumes, volume_doubts, with_volumes
+from packer.probe.volumes import VOLUMES, volume_doubts, volume_pairs, whole_volumes, with_volumes
 from packer.sources.annotated.exports import with_exports
 from packer.sources.files.folder import FolderSource
 from packer.sources.files.objects import ObjectsSource
 from packer.sources.files.slides import check_readable, is_slide
 from packer.sources.volumes.data_set_file import NAME as DATA_SET_FILE
 from packer.sources.volumes.data_set_file import DataSetFile
-from packer.sources.volumes.nifti import NiftiSlices
+from packer.sources.volumes.volume_slices import VolumeSlices
 from readers.contract.classes import ClassTable
 from readers.contract.fields import LABEL
 from readers.contract.manifest import ALL
@@ -112,14 +112,14 @@ def _probe(request: ProbeRequest) -> ProbeResult:
     folder = replace(
         request.objects or FolderSource(request.raw), pairs=pairing.pairs, templates=templates, slides=slides
     )
-    source = nifti_volumes(request.raw, pairing) or with_volumes(folder)
+    source = whole_volumes(request.raw, pairing) or with_volumes(folder)
     with open_sampler(source, request.workers, request.task_timeout) as sampler:
         survey = survey_pairs(folder, sampler, request.sample, request.near_duplicates)
         matches = tuple(matching_presets(request.raw, survey.labels, listed))
-        own_table = DataSetFile.of(request.raw).classes if pairing.layout == NIFTI else None
+        own_table = DataSetFile.of(request.raw).classes if pairing.layout == VOLUMES else None
         reading, settings = _reading(request, files, survey, matches, own_table)
         settings, doubts = _propose(rules, pairing, survey, reading, settings)
-        named = {"from" if pairing.layout == NIFTI else "raw": request.location}
+        named = {"from" if pairing.layout == VOLUMES else "raw": request.location}
         trial = try_settings(named, settings, survey.sample, sampler, request.task_timeout)
     ignored = () if reading.classes is None else reading.classes.ignored_values
     findings = survey.findings.without(f"{NO_DATA}:{LABEL}={value}" for value in ignored)
@@ -158,9 +158,9 @@ def _trial_doubts(trial: Trial, survey: Survey) -> Iterator[str]:
 def _pairing(request: ProbeRequest, proposals: Sequence[Suggestion]) -> tuple[Pairing | None, PairingRules, str | None]:
     """Find the pairs by a layout or by the options, else by suggested templates; return the rules that found them."""
     rules = replace(request.pairing, missing="skip")
-    if request.objects is None and NiftiSlices.fits(request.raw, b""):
+    if request.objects is None and VolumeSlices.fits(request.raw, b""):
         try:
-            return nifti_pairs(request.raw, request.pairing), request.pairing, None
+            return volume_pairs(request.raw, request.pairing), request.pairing, None
         except InputError as error:
             return None, rules, str(error)
     listed = request.objects.files if request.objects else None
@@ -293,7 +293,7 @@ def _pairing_settings(rules: PairingRules, pairing: Pairing) -> Iterator[tuple[s
         yield from (("image", rules.image), ("label", rules.label))
     if rules.lists is not None:
         yield "lists", rules.lists
-    is_whole = {pair.split for pair in pairing.pairs} == {ALL} and pairing.layout != NIFTI
+    is_whole = {pair.split for pair in pairing.pairs} == {ALL} and pairing.layout != VOLUMES
     if is_whole and len(pairing.pairs) >= LEAST_TO_SPLIT:
         yield "split", "80/10/10"
 

@@ -1,4 +1,4 @@
-"""Volumes in a folder: pairs of NIfTI files, or of TIFFs with many pages."""
+"""Volumes in a folder: pairs of scans, or of TIFFs with many pages."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from packer.plan.sample import spread_indices
 from packer.probe.survey import Survey
 from packer.sources.container import Names
 from packer.sources.files.folder import FolderSource
-from packer.sources.volumes.nifti import NiftiSlices
-from packer.sources.volumes.nifti_whole import NiftiVolumes
+from packer.sources.volumes.volume_slices import VolumeSlices
+from packer.sources.volumes.whole_volumes import WholeVolumes
 
-NIFTI = "NIfTI volumes, for --from"
+VOLUMES = "volumes, for --from"
 MOST_TRIED = 16
 """The pairs whose headers show whether TIFFs are volumes."""
 
 
-def nifti_pairs(raw: Path, rules: PairingRules) -> Pairing:
-    """Return the pairs of a folder of NIfTI files. A volume without a partner is an error."""
-    slices = NiftiSlices.at(raw, Names(rules.image, rules.label))
+def volume_pairs(raw: Path, rules: PairingRules) -> Pairing:
+    """Return the pairs of a folder of volumes. A volume without a partner is an error."""
+    slices = VolumeSlices.at(raw, Names(rules.image, rules.label))
     image, label = slices.templates
-    return Pairing(NIFTI, tuple(Pair(*name, *paths) for name, paths in slices.volumes.items()), image, label)
+    return Pairing(VOLUMES, tuple(Pair(*name, *paths) for name, paths in slices.volumes.items()), image, label)
 
 
-def nifti_volumes(raw: Path, pairing: Pairing) -> NiftiVolumes | None:
+def whole_volumes(raw: Path, pairing: Pairing) -> WholeVolumes | None:
     """Return the source of these pairs; None if they are pictures."""
-    if pairing.layout != NIFTI:
+    if pairing.layout != VOLUMES:
         return None
-    return NiftiVolumes(raw.absolute(), (pairing.image_template, pairing.label_template), {})
+    return WholeVolumes(raw.absolute(), (pairing.image_template, pairing.label_template), {})
 
 
 def with_volumes(folder: FolderSource) -> FolderSource:
@@ -52,7 +52,7 @@ def _good(folder: FolderSource) -> int:
 
 def volume_doubts(survey: Survey, pairing: Pairing) -> Iterator[str]:
     """Yield what the user must decide about rows that are volumes."""
-    if pairing.layout == NIFTI:
+    if pairing.layout == VOLUMES:
         slices = "each slice is a row" if survey.deepest == 8 else "each slice is a row, which needs image-range"
         yield f"volumes = true makes one row of each volume; without it {slices}"
     if survey.deepest != 8:

@@ -28,9 +28,9 @@ FieldData: TypeAlias = "bytes | NDArray[Any]"
 """The bytes of a file, or the pixels of an array that no other code will change."""
 UNKNOWN = -1
 """The first number of a state that proves nothing: the row may have changed."""
-NO_AXIS = "--axis {}: is for NIfTI volumes; the slices of a TIFF are its pages"
-NO_SPACING = "--spacing: is for NIfTI volumes, whose headers have the distances of voxels in mm"
-NO_ORIENT = "--orient {}: is for NIfTI volumes, whose headers say where their axes point"
+NO_AXIS = "--axis {}: is for scans such as NIfTI; the slices of a TIFF are its pages"
+NO_SPACING = "--spacing: is for scans such as NIfTI, whose headers have the distances of voxels in mm"
+NO_ORIENT = "--orient {}: is for scans such as NIfTI, whose headers say where their axes point"
 
 
 class PackedPixels(NamedTuple):
@@ -310,7 +310,7 @@ class Source(ABC):
         """Return the volumes that have these slices; the source itself if its rows are volumes."""
         if self.gives_volumes:
             return self
-        raise UsageError(f"--volumes: rows of the kind {self.kind} are pictures; NIfTI, TIFF and Rows have volumes")
+        raise UsageError(f"--volumes: rows of the kind {self.kind} are pictures; scans, TIFF and Rows have volumes")
 
     def with_fields(self, names: Sequence[str]) -> Source:
         """Return this source with these fields instead of an image and a label."""

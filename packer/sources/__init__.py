@@ -6,7 +6,7 @@
 | `annotated` | a folder of pictures, and files from which labels are painted |
 | `archives` | files with many pictures in each: tars, LMDBs, records, tables |
 | `arrays` | an array of all images and one of all labels: HDF5, `.npy`, `.pt`, Zarr, N5 |
-| `volumes` | NIfTI; the pages of TIFFs in a folder of files |
+| `volumes` | scans: NIfTI, MetaImage, NRRD, DICOM; the pages of TIFFs in a folder of files |
 
 A `pack` is a source, too: `pack_facts` and `pack_lines` belong to it. `rows` are what a function of the user returns:
 `functions` sends it to the workers, `row_functions` calls it, `row_keys` checks the keys.

@@ -22,7 +22,7 @@ CONTAINERS = {
     "webdataset": "archives.webdataset.WebDatasetSource",
     "parquet": "archives.parquet.ParquetSource",
     "hugging-face": "archives.hugging_face.HuggingFaceSource",
-    "nifti": "volumes.nifti.NiftiSlices",
+    "nifti": "volumes.volume_slices.VolumeSlices",
     "lmdb-pictures": "archives.lmdb_pictures.LmdbPicturesSource",
     "tfrecord": "archives.tfrecord.TfRecordSource",
     "recordio": "archives.recordio.RecordIoSource",

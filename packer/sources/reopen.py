@@ -10,7 +10,7 @@ from packer.sources.files.folder import FolderSource
 from packer.sources.portable_functions import FUNCTIONS
 
 KINDS = {
-    "nifti volumes": "volumes.nifti_whole.NiftiVolumes",
+    "nifti volumes": "volumes.whole_volumes.WholeVolumes",
     "objects": "files.objects.ObjectsSource",
     "pack": "pack.PackSource",
     "rows": "rows.Rows",

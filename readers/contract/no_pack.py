@@ -8,7 +8,7 @@ from pathlib import Path
 
 _MANIFEST, _MARK = "manifest.json", ".segpack"
 _PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".jp2", ".bmp", ".webp", ".npy")
-_VOLUMES = (".nii", ".nii.gz")
+_VOLUMES = (".nii", ".nii.gz", ".mha", ".mhd", ".nrrd", ".nhdr")
 _MOST_ENTRIES, _MOST_DEPTH = 5000, 5
 
 

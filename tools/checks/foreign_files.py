@@ -29,7 +29,7 @@ from packer.decoding.bands import Bands, read_bands
 from packer.decoding.rules import ImageRules
 from packer.decoding.turn import Turn
 from packer.errors import BadPair
-from packer.sources.volumes.nifti_volume import Volume
+from packer.sources.volumes.volume import Volume
 
 HEIGHT, WIDTH = 40, 70
 Case = tuple[NDArray[Any], Callable[[], NDArray[Any]]]

@@ -30,7 +30,7 @@ from drills.fuzz_target import Target
 from drills.hdf5_structure import fit_checksums
 from drills.manifests import read_changed
 from drills.structures import CHANGES, changed
-from drills.volumes import nifti
+from drills.volumes import metaimage, nifti, nrrd
 from packer.classes.load import read_table
 from packer.config.last_build import last_settings
 from packer.errors import BadPair, PackError
@@ -45,7 +45,7 @@ from packer.sources.archives.recordio_records import MAGIC, picture, records
 from packer.sources.archives.tf_example import features_of, first_values
 from packer.sources.archives.webdataset import WebDatasetSource
 from packer.sources.container import Names
-from packer.sources.volumes.nifti import NiftiSlices
+from packer.sources.volumes.volume_slices import VolumeSlices
 from readers.contract.errors import ReadError
 from readers.contract.fields import TILED, Field
 from readers.contract.json_entry import fingerprint
@@ -94,7 +94,7 @@ def make_targets(folder: Path) -> dict[str, Target]:
         _receipt(folder, packs),
         *pictures(),
         *numbers(),
-        _volumes(folder),
+        *_volumes(folder),
         _stamps(folder, first),
         _class_tables(folder),
         _config(folder, first),
@@ -270,25 +270,32 @@ def _receipt(folder: Path, packs: list[Path]) -> Target:
     return Target("receipt", seeds, parse, (ReadError,))
 
 
-def _volumes(folder: Path) -> Target:
-    """Return the target of NIfTI volumes: every slice, as an image and as a label. The file may be compressed."""
-    for name in ("images", "labels"):
-        (folder / "volumes" / name).mkdir(parents=True, exist_ok=True)
-    paths = [folder / "volumes" / name / "a.nii" for name in ("images", "labels")]
+def _volumes(folder: Path) -> Iterator[Target]:
+    """Yield a target for each format of volumes: every slice, as an image and as a label. A file may be compressed."""
     numbers = np.random.default_rng(0).integers(0, 99, (5, 4, 3))
+    plain = [nifti(numbers.astype(dtype), 1 + number % 2) for number, dtype in enumerate(("<i2", ">f4", "|u1", "<f8"))]
+    yield _volume(folder, "nii", (*plain, *(gzip.compress(seed, mtime=0) for seed in plain[:2])))
+    yield _volume(folder, "mha", tuple(metaimage(numbers, is_packed) for is_packed in (False, True)))
+    yield _volume(folder, "nrrd", tuple(nrrd(numbers, is_packed) for is_packed in (False, True)))
+
+
+def _volume(folder: Path, suffix: str, seeds: tuple[bytes, ...]) -> Target:
+    root = folder / f"volumes-{suffix}"
+    paths = [root / name / f"a.{suffix}" for name in ("images", "labels")]
+    for path in paths:
+        path.parent.mkdir(parents=True, exist_ok=True)
 
     def parse(data: bytes) -> None:
         for path in paths:
             path.write_bytes(data)
         for axis in (2, 0):
-            source = NiftiSlices.at(folder / "volumes", Names()).along(axis)
+            source = VolumeSlices.at(root, Names()).along(axis)
             refs = list(islice(source.rows(), MOST_SLICES))
             for ref, heads in zip(refs, source.heads(refs), strict=True):
                 loaded = source.load(ref)
                 assert loaded.bad is not None or (not isinstance(heads, str) and loaded.data[0].shape == heads[0].size)
 
-    seeds = [nifti(numbers.astype(dtype), 1 + number % 2) for number, dtype in enumerate(("<i2", ">f4", "|u1", "<f8"))]
-    return Target("volume", (*seeds, *(gzip.compress(seed, mtime=0) for seed in seeds[:2])), parse)
+    return Target("volume" if suffix == "nii" else f"volume-{suffix}", seeds, parse)
 
 
 def _stamps(folder: Path, out: Path) -> Target:

@@ -1,8 +1,10 @@
-"""NIfTI volumes written by hand, so that a test knows every number and every wrong header field."""
+"""Volumes written by hand, so that a test knows every number and every wrong header field."""
 
 from __future__ import annotations
 
+import gzip
 import struct
+import zlib
 from typing import Any
 
 import numpy as np
@@ -38,3 +40,22 @@ def nifti_head(
         struct.pack_into(order + "8q", head, 16, *sides)
         struct.pack_into(order + "qdd", head, 168, offset, slope, intercept)
     return bytes(head)
+
+
+def metaimage(numbers: NDArray[Any], is_packed: bool = False) -> bytes:
+    """Return a volume (columns, rows, slices) of 16 bits as MetaImage."""
+    sides = " ".join(map(str, numbers.shape))
+    head = f"NDims = 3\nBinaryData = True\nCompressedData = {is_packed}\nOffset = 1 2 3\nDimSize = {sides}\n"
+    data = numbers.astype("<i2").tobytes(order="F")
+    text = f"{head}ElementType = MET_SHORT\nElementDataFile = LOCAL\n"
+    return text.encode() + (zlib.compress(data) if is_packed else data)
+
+
+def nrrd(numbers: NDArray[Any], is_packed: bool = False) -> bytes:
+    """Return a volume (columns, rows, slices) of 16 bits as NRRD."""
+    sides = " ".join(map(str, numbers.shape))
+    head = f"NRRD0004\ntype: short\ndimension: 3\nspace: RAS\nsizes: {sides}\nendian: little\n"
+    place = "space directions: (1,0,0) (0,2,0) (0,0,3)\nspace origin: (1,2,3)\n"
+    data = numbers.astype("<i2").tobytes(order="F")
+    text = f"{head}{place}encoding: {'gzip' if is_packed else 'raw'}\n\n"
+    return text.encode() + (gzip.compress(data, mtime=0) if is_packed else data)

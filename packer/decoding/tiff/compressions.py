@@ -46,10 +46,10 @@ def _zstandard(block: bytes, shape: TiffShape) -> bytes:
         raise BadPair(f"is damaged ({error})") from error
 
 
-def _packbits(block: bytes, shape: TiffShape) -> bytes:
-    """Unpack runs and copies, each with its length in front."""
+def unpack_packbits(block: bytes, size: int) -> bytes:
+    """Unpack runs and copies, each with its length in front, up to `size` bytes or a few more; fewer if they end."""
     raw, offset = bytearray(), 0
-    while len(raw) < shape.size and offset + 1 < len(block):
+    while len(raw) < size and offset + 1 < len(block):
         length = block[offset]
         if length < 128:
             raw += block[offset + 1 : offset + 2 + length]
@@ -68,7 +68,7 @@ UNPACKERS: dict[int, Callable[[Directory], Unpack]] = {
     LZW: lambda _: lambda block, shape: unpack_lzw(block, shape.size),
     JPEG: jpeg_unpacker,
     DEFLATE: lambda _: _deflated,
-    PACKBITS: lambda _: _packbits,
+    PACKBITS: lambda _: lambda block, shape: unpack_packbits(block, shape.size),
     OLD_DEFLATE: lambda _: _deflated,
     ZSTD: lambda _: _zstandard,
 }

@@ -48,7 +48,7 @@ class Pages(NamedTuple):
 def read_pages(file: BinaryIO, max_pixels: int = MOST_PIXELS) -> Pages:
     """Read the headers of all pages. Raise BadPair if one cannot be decoded, or is unlike the first."""
     if not file.read(4).startswith(SIGNATURES):
-        raise BadPair("is not a TIFF; --volumes packs volumes of NIfTI and TIFFs with many pages")
+        raise BadPair("is not a TIFF; --volumes packs scans and TIFFs with many pages")
     with _whole_headers():
         offsets = tuple(islice(directories(file), MOST_PAGES + 1))
         first = None

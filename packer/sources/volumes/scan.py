@@ -1,4 +1,4 @@
-"""`Scan`: the channels of a case as one volume: a NIfTI file for each channel, or one file with several."""
+"""`Scan`: the channels of a case as one volume: a file for each channel, or one file with several."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ from numpy.typing import NDArray
 from packer.decoding.grid import Grid, other_place
 from packer.decoding.header import FilePixels, Header, Strip
 from packer.errors import BadPair
-from packer.sources.volumes.nifti_volume import Volume
+from packer.sources.volumes.volume import Volume
 from packer.sources.volumes.volume_scaling import VolumeScaling
 from readers.contract.kinds import MOST_BANDS
 from readers.contract.tiles import size_text
-
-KIND = "NIfTI"
 
 
 @dataclass(frozen=True)
@@ -44,14 +42,14 @@ class Scan:
                 sizes = f"{size_text(first.upright)}, and {path} has {size_text(volume.upright)}"
                 raise BadPair(f"{paths[0]} has the sides {sizes}; the channels of a case have one size")
             elsewhere = elsewhere or other_place(paths[0], first.grid, path, volume.grid, "channel")
-        channels = sum(volume.channels for volume in volumes)
+        channels = sum(volume.header.channels for volume in volumes)
         if channels > MOST_BANDS:
             raise BadPair(f"has {channels} channels; at most {MOST_BANDS} are packed as bands")
         return cls(tuple(volumes), names if len(names) == channels else (), elsewhere)
 
     @property
     def channels(self) -> int:
-        return sum(volume.channels for volume in self.volumes)
+        return sum(volume.header.channels for volume in self.volumes)
 
     @property
     def slices(self) -> int:
@@ -76,7 +74,7 @@ class Scan:
         _, height, width = self.upright
         dtype, channels = self.value_dtype, self.channels
         return Header(
-            KIND,
+            self.volumes[0].header.kind,
             width,
             height,
             8 * dtype.itemsize,
@@ -102,7 +100,7 @@ class Scan:
         sources = [
             partial(_plane, volume, whole, channel)
             for volume, whole in zip(self.volumes, wholes, strict=True)
-            for channel in range(volume.channels)
+            for channel in range(volume.header.channels)
         ]
         return self.picture([self.scaled(source, number) for source in sources])
 

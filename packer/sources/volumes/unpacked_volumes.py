@@ -6,8 +6,8 @@ from collections import OrderedDict
 from threading import Lock
 
 from packer.errors import BadPair, LostFile
-from packer.sources.file_states import FileState, state_of
-from packer.sources.volumes.nifti_volume import Volume
+from packer.sources.file_states import FileState
+from packer.sources.volumes.volume import Volume
 
 MOST_KEPT = 1 << 32
 """The bytes of all volumes that are kept, but always one volume besides the new one."""
@@ -18,7 +18,7 @@ class UnpackedVolumes:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._kept: OrderedDict[str, tuple[FileState, bytearray | str]] = OrderedDict()
+        self._kept: OrderedDict[str, tuple[list[FileState], bytearray | str]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -30,12 +30,12 @@ class UnpackedVolumes:
         """
         path = str(volume.path)
         with self._lock:
-            state = state_of(path)
+            states = volume.states()
             kept = self._kept.pop(path, None)
-            if kept is None or kept[0] != state:
-                self._make_room(volume.size, most)
-                kept = state, _read(volume)
-                if state_of(path) != state:
+            if kept is None or kept[0] != states:
+                self._make_room(volume.header.size, most)
+                kept = states, _read(volume)
+                if volume.states() != states:
                     raise LostFile("changed while it was read; build again")
             self._kept[path] = kept
         if isinstance(kept[1], str):

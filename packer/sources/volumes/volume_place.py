@@ -1,9 +1,9 @@
-"""The places of a NIfTI volume and of its slices, in the order of their stored sides."""
+"""The places of a volume and of its slices, in the order of their stored sides."""
 
 from __future__ import annotations
 
-from packer.sources.volumes.nifti_volume import Volume
 from packer.sources.volumes.scan import Scan
+from packer.sources.volumes.volume import Volume
 from readers.contract.place import Place
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from packer.decoding.find_axes import axes_toward
 from packer.decoding.turn import UNTURNED, Turn
 from packer.errors import BadPair
-from packer.sources.volumes.nifti_volume import MOST_SLICES, THIRD, Volume
+from packer.sources.volumes.volume import MOST_SLICES, THIRD, Volume
 from packer.sources.volumes.volume_place import place_of_file
 from packer.sources.volumes.volume_scaling import LINEAR, RULE, VolumeScaling
 from readers.contract.tiles import size_text
@@ -28,7 +28,7 @@ class VolumeRules(NamedTuple):
 
     def turn_of(self, volume: Volume) -> Turn:
         """Return the axes of a volume as the sides of its row."""
-        upright = axes_toward(volume.file_grid, self.orient) if self.orient else UNTURNED
+        upright = axes_toward(volume.header.grid, self.orient) if self.orient else UNTURNED
         return upright.then(Turn.along(self.axis))
 
     def scaling_of(self, volume: Volume) -> VolumeScaling | None:

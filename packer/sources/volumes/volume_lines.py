@@ -1,4 +1,4 @@
-"""`NiftiLines`: the slices of a NIfTI volume that is too large for memory, read in order."""
+"""`VolumeLines`: the slices of a volume that is too large for memory, read in order."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from packer.decoding.header import Strip
 from packer.errors import BadPair, LostFile
 from packer.recipe.source import Slices
-from packer.sources.file_states import FileState, state_of
-from packer.sources.volumes import nifti_volume
-from packer.sources.volumes.nifti_volume import THIRD, Volume
+from packer.sources.file_states import FileState
+from packer.sources.volumes import volume as limits
 from packer.sources.volumes.scan import Scan
+from packer.sources.volumes.volume import THIRD, Volume
 from packer.sources.volumes.volume_scaling import VolumeScaling
 from readers.contract.fields import Field
 from readers.contract.tiles import Size
@@ -24,7 +24,7 @@ from readers.contract.tiles import Size
 Checked = Callable[[NDArray[Any]], NDArray[Any]]
 
 
-class NiftiLines:
+class VolumeLines:
     """Reads slice by slice if slices follow each other in the files, or can be read alone. Along another axis each
     strip takes its part of all planes, so the files are read, and unpacked, once for each strip."""
 
@@ -32,7 +32,7 @@ class NiftiLines:
         """`checked` takes the values of a slice, and returns the stored ones."""
         self._scan, self._name, self._checked = scan, name, checked
         self._states = self._states_now()
-        self._channels = [(volume, channel) for volume in scan.volumes for channel in range(volume.channels)]
+        self._channels = [(volume, channel) for volume in scan.volumes for channel in range(volume.header.channels)]
         self._planes = [volume.planes(channel) for volume, channel in self._channels]
         self._held: dict[int, list[NDArray[Any]]] = {}
         """The slices of the files that the next scaled slices need, with the values of each channel."""
@@ -88,10 +88,10 @@ class NiftiLines:
     def _slab(self, volume: Volume, channel: int, top: int, bottom: int) -> NDArray[Any]:
         """Return the numbers of slices that are not one plane of the file after the other."""
         sides = bottom - top, *volume.upright[1:]
-        size = volume.dtype.itemsize * math.prod(sides) * len(self._channels)
-        if size > nifti_volume.MOST_BYTES:
+        size = volume.header.dtype.itemsize * math.prod(sides) * len(self._channels)
+        if size > limits.MOST_BYTES:
             raise BadPair(f"has {size:,} bytes in {bottom - top} slices; take tiles of less depth")
-        numbers, axis = np.empty(sides, volume.dtype), volume.turn.order[-1]
+        numbers, axis = np.empty(sides, volume.header.dtype), volume.turn.order[-1]
         in_file = volume.turn.inverse.apply(numbers)
         taken = slice(volume.slices - bottom, volume.slices - top) if volume.turn.backwards[-1] else slice(top, bottom)
         for number, plane in enumerate(volume.planes(channel)):
@@ -114,7 +114,7 @@ class NiftiLines:
             raise LostFile("changed while it was read; build again")
 
     def _states_now(self) -> list[FileState]:
-        return [state_of(str(volume.path)) for volume in self._scan.volumes]
+        return [state for volume in self._scan.volumes for state in volume.states()]
 
     def stored(self, field: Field) -> None:
         return None

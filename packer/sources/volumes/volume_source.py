@@ -1,4 +1,4 @@
-"""A folder with NIfTI volumes of images and of labels: the base of the sources of their slices and of whole volumes."""
+"""A folder with volumes of images and of labels: the base of the sources of their slices and of whole volumes."""
 
 from __future__ import annotations
 
@@ -27,10 +27,13 @@ from packer.recipe.source import UNKNOWN, Heads, Listing, ListingRules, Source
 from packer.sources.container import Names
 from packer.sources.file_states import FileState, as_three_numbers, is_young, state_of
 from packer.sources.volumes.data_set_file import DataSetFile
-from packer.sources.volumes.nifti_pairs import Volumes, find_volumes, is_volume
-from packer.sources.volumes.nifti_volume import Volume
-from packer.sources.volumes.scan import KIND, Scan
+from packer.sources.volumes.dicom import FOLDER, is_slice
+from packer.sources.volumes.dicom_slice import dicom_tools, library
+from packer.sources.volumes.formats import files_of
+from packer.sources.volumes.scan import Scan
 from packer.sources.volumes.unpacked_volumes import UnpackedVolumes
+from packer.sources.volumes.volume import Volume
+from packer.sources.volumes.volume_pairs import Volumes, find_volumes, is_volume
 from packer.sources.volumes.volume_rules import VolumeRules
 from packer.sources.volumes.volume_scaling import NEAREST, VolumeScaling
 
@@ -45,7 +48,7 @@ PART = re.compile(r"(.*)\[(\d{1,9}|\d{1,9},:,:|:,\d{1,9},:)\]", re.DOTALL)
 """The name of a slice in a reference."""
 
 
-class NiftiSource(Source):
+class VolumeSource(Source):
     """Pairs of volumes: `--image imagesTr/{key}_{channel} --label labelsTr/{key}` name the files of pairs."""
 
     gives_arrays: ClassVar[bool] = True
@@ -60,10 +63,13 @@ class NiftiSource(Source):
         volumes: Volumes,
         rules: VolumeRules = VolumeRules(),  # noqa: B008 - it never changes
         channels: tuple[str, ...] = (),
+        has_series: bool = False,
     ) -> None:
         self.root, self.templates, self.rules = root, templates, rules
         self.volumes, self.channels = volumes, channels
-        self._known: dict[str, tuple[FileState, Volume]] = {}
+        self.has_series = has_series
+        """True if volumes are folders of DICOM files."""
+        self._known: dict[str, tuple[list[FileState], Volume]] = {}
         self._unpacked = UnpackedVolumes()
 
     @classmethod
@@ -75,14 +81,19 @@ class NiftiSource(Source):
         for file in islice(chain.from_iterable(map(path.glob, ("*", "*/*", "*/*/*"))), MOST_SEEN):
             if file.name.lower().endswith(PICTURES):
                 return False
-            has_volume |= is_volume(file.name)
+            has_volume |= is_volume(file.name) or is_slice(file.name)
         return has_volume
 
     @classmethod
     def at(cls, path: Path, names: Names) -> Self:
         """Find the pairs of volumes. A volume without a partner is an error."""
         templates, volumes, channels = find_volumes(path, names)
-        return cls(path.absolute(), templates, volumes, channels=DataSetFile.of(path).names_of(channels))
+        parts = chain.from_iterable(part.split(SEPARATOR) for pair in volumes.values() for part in pair)
+        has_series = any(part.endswith(FOLDER) for part in parts)
+        if has_series:
+            library()
+        names_of = DataSetFile.of(path).names_of(channels)
+        return cls(path.absolute(), templates, volumes, channels=names_of, has_series=has_series)
 
     def list_rows(self, rules: ListingRules) -> Listing:
         notes = (
@@ -93,7 +104,9 @@ class NiftiSource(Source):
     @classmethod
     def from_json(cls, facts: dict[str, Any]) -> Source:
         templates, channels = tuple(facts["templates"]), tuple(facts.get("channels", ()))
-        return cls(Path(facts["root"]), templates, {}, VolumeRules(*facts["rules"]), channels)
+        return cls(
+            Path(facts["root"]), templates, {}, VolumeRules(*facts["rules"]), channels, facts.get("series", False)
+        )
 
     def along(self, axis: int) -> Self:
         return self._with(self.rules._replace(axis=axis))
@@ -105,7 +118,7 @@ class NiftiSource(Source):
         return self._with(self.rules._replace(spacing=spacing, interpolation=interpolation))
 
     def _with(self, rules: VolumeRules) -> Self:
-        return type(self)(self.root, self.templates, self.volumes, rules, self.channels)
+        return type(self)(self.root, self.templates, self.volumes, rules, self.channels, self.has_series)
 
     @property
     def sides(self) -> str:
@@ -113,11 +126,12 @@ class NiftiSource(Source):
 
     @property
     def tools(self) -> tuple[str, ...]:
-        return (self.tool, TURNS, *self.rules.tools)
+        return (self.tool, TURNS, *self.rules.tools, *(dicom_tools() if self.has_series else ()))
 
     def to_text(self) -> str:
         facts = {"root": str(self.root), "templates": self.templates, "rules": self.rules}
-        return json.dumps({"kind": self.kind, **facts, **({"channels": self.channels} if self.channels else {})})
+        more = {"channels": self.channels, "series": self.has_series}
+        return json.dumps({"kind": self.kind, **facts, **{name: fact for name, fact in more.items() if fact}})
 
     def heads(self, refs: Sequence[RowRef]) -> Iterator[Heads]:
         for ref in refs:
@@ -140,7 +154,7 @@ class NiftiSource(Source):
 
     def _state(self, paths: Sequence[str]) -> FileState:
         """Return the state of a file, or one that stands for the states of several. A young file may still change."""
-        file_states = [state_of(f"{self.root}/{path}") for path in paths]
+        file_states = [state for path in paths for state in self._states_of(path)]
         size, written, changed = file_states[0] if len(file_states) == 1 else as_three_numbers(repr(file_states))
         return UNKNOWN if any(map(is_young, file_states)) else size, written, changed
 
@@ -153,13 +167,14 @@ class NiftiSource(Source):
         check_size(height, width, scan.channels, MOST_PIXELS)
         if not field:
             return scan.header(self._slices(scan))
-        label = scan.volumes[0]
+        label = scan.volumes[0].header
         if scan.channels > 1:
             raise BadPair(f"has {scan.channels} volumes; a label has one")
         if label.is_scaled:
             raise BadPair(f"has numbers that are scaled by {label.slope:g}; a label has the numbers of its classes")
         # The numbers of a label are checked when it is read.
-        return replace(header_by(KIND, (height, width), np.dtype(np.uint16)), slices=self._slices(scan), grid=scan.grid)
+        header = header_by(label.kind, (height, width), np.dtype(np.uint16))
+        return replace(header, slices=self._slices(scan), grid=scan.grid)
 
     def _slices(self, scan: Scan) -> int | None:
         """Return the slices of a row that is a volume."""
@@ -199,11 +214,15 @@ class NiftiSource(Source):
 
     def _volume(self, path: str) -> Volume:
         """Return the header of a file, which is read again when the file changed."""
-        state = state_of(f"{self.root}/{path}")
+        states = self._states_of(path)
         kept = self._known.get(path)
-        if kept is None or kept[0] != state:
-            kept = self._known[path] = state, Volume.open(self.root / path)
+        if kept is None or kept[0] != states:
+            kept = self._known[path] = states, Volume.open(self.root / path)
         return kept[1]
+
+    def _states_of(self, path: str) -> list[FileState]:
+        """Return the states of all files that a volume has."""
+        return [state_of(str(file)) for file in files_of(self.root / path)]
 
 
 def paths_of(part: str) -> list[str]:

@@ -10,7 +10,8 @@ from packer.decoding.raw_file import SEPARATOR
 from packer.errors import InputError, Problem, UsageError
 from packer.pairs.files import list_files
 from packer.sources.container import Names
-from packer.sources.volumes.nifti_volume import SUFFIXES
+from packer.sources.volumes.dicom import FOLDER, series_folders
+from packer.sources.volumes.formats import SUFFIXES
 from readers.contract.manifest import ALL
 
 CHANNEL = "{channel}"
@@ -24,7 +25,9 @@ _PARTS = re.compile(r"\{(key|split|channel)\}")
 _FORMS = {"key": ".+", "split": "[^/]+", "channel": "[^/_]+"}
 _NUMBERED = {**_FORMS, "channel": "[0-9]{4}"}
 """Without templates, a channel is a number of four digits, as nnU-Net writes it."""
-_SUFFIX = re.compile(r"(?i)\.nii(\.gz)?$")
+_NIFTI = (".nii", ".nii.gz")
+_ENDS = (*SUFFIXES, FOLDER)
+_SUFFIX = re.compile(f"({'|'.join(map(re.escape, _ENDS))})$", re.IGNORECASE)
 Volumes = dict[tuple[str, str], tuple[str, str]]
 """By split and key, the path of the image, or the paths of its channels, and the path of the label."""
 
@@ -37,7 +40,8 @@ def find_volumes(path: Path, names: Names) -> tuple[tuple[str, str], Volumes, tu
         raise UsageError("--image and --label go together: give both templates")
     if names.label and CHANNEL in names.label:
         raise UsageError(f"--label {names.label}: a label has one channel; {CHANNEL} is for --image")
-    files = [file for file in list_files(path) if is_volume(file)]
+    listed = list_files(path)
+    files = [*filter(is_volume, listed), *series_folders(path, listed)]
     forms_of = _FORMS if names.image else _NUMBERED
     chosen = [(names.image, names.label)] if names.image and names.label else LAYOUTS
     for templates in chosen:
@@ -102,6 +106,13 @@ def _plainest(templates: tuple[str, str], images: Iterable[str]) -> tuple[str, s
     return (templates[0].replace(CHANNEL, "0000"), templates[1]) if alone else templates
 
 
+def _endings(template: str) -> str:
+    """Return the pattern of the ends that fit a template: its own one, or any. Files of NIfTI may be packed."""
+    suffix = _SUFFIX.search(template)
+    own = (suffix[0].lower(),) if suffix else _ENDS
+    return f"(?:{'|'.join(map(re.escape, _NIFTI if own[0] in _NIFTI and suffix else own))})"
+
+
 def _matches(template: str, files: Sequence[str], forms: Mapping[str, str]) -> dict[tuple[str, str, str], str]:
     """Return the files that fit a template, by split, key and channel. Two of one key are an error."""
     stem = _SUFFIX.sub("", template)
@@ -113,7 +124,7 @@ def _matches(template: str, files: Sequence[str], forms: Mapping[str, str]) -> d
     texts = _PARTS.sub("\0", stem).split("\0")
     groups = [*(f"(?P<{name}>{forms[name]})" for name in names), ""]
     pattern = re.compile(
-        "".join(re.escape(text) + group for text, group in zip(texts, groups, strict=True)) + r"\.nii(?:\.gz)?",
+        "".join(re.escape(text) + group for text, group in zip(texts, groups, strict=True)) + _endings(template),
         re.IGNORECASE | re.DOTALL,
     )
     paths: dict[tuple[str, str, str], str] = {}

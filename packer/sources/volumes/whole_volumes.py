@@ -1,8 +1,8 @@
-"""NIfTI volumes as a source of volumes: a row is a pair of files."""
+"""Volumes as a source of volumes: a row is a pair of files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 from blake3 import blake3
@@ -14,14 +14,14 @@ from packer.decoding.raw_file import naming
 from packer.errors import BadPair, LostFile
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Lines, Loaded, Slices
-from packer.sources.file_states import state_of
-from packer.sources.volumes.nifti_lines import NiftiLines
-from packer.sources.volumes.nifti_source import NiftiSource, class_slice, notes_of, paths_of
 from packer.sources.volumes.scan import Scan
+from packer.sources.volumes.volume import Volume
+from packer.sources.volumes.volume_lines import VolumeLines
 from packer.sources.volumes.volume_place import volume_place
+from packer.sources.volumes.volume_source import VolumeSource, class_slice, notes_of
 
 
-class NiftiVolumes(NiftiSource):
+class WholeVolumes(VolumeSource):
     """Pairs of whole volumes, whose slices follow each other along an axis."""
 
     kind: ClassVar[str] = "nifti volumes"
@@ -29,7 +29,7 @@ class NiftiVolumes(NiftiSource):
     gives_lines: ClassVar[bool] = True
     gives_volumes: ClassVar[bool] = True
 
-    def as_volumes(self) -> NiftiVolumes:
+    def as_volumes(self) -> WholeVolumes:
         return self
 
     def rows(self) -> Iterator[RowRef]:
@@ -71,29 +71,32 @@ class NiftiVolumes(NiftiSource):
 
     def _read(self, field: int, part: str, scan: Scan) -> tuple[Slices, str]:
         """Return a volume, and the BLAKE3 of the bytes of its files, unpacked."""
-        paths = paths_of(part)
-        states = [state_of(f"{self.root}/{path}") for path in paths]
+        states = [volume.states() for volume in scan.volumes]
         wholes = [volume.all_bytes() for volume in scan.volumes]
-        if [state_of(f"{self.root}/{path}") for path in paths] != states:
+        if [volume.states() for volume in scan.volumes] != states:
             raise LostFile("changed while it was read; build again")
 
         def values(number: int) -> NDArray[Any] | Strip:
             picture = scan.slice(number, wholes)
             return class_slice(picture) if field and not isinstance(picture, Strip) else picture
 
-        return Slices(scan.upright, values, part), _together([blake3(data).hexdigest() for data in wholes])
+        digests = [_digest(volume, [data]) for volume, data in zip(scan.volumes, wholes, strict=True)]
+        return Slices(scan.upright, values, part), _together(digests)
 
-    def _lines(self, field: int, part: str, scan: Scan) -> tuple[NiftiLines, str]:
+    def _lines(self, field: int, part: str, scan: Scan) -> tuple[VolumeLines, str]:
         """Return a volume that is read when its slices are asked for, and the BLAKE3 of its files' bytes, unpacked."""
-        digests = []
-        lines = NiftiLines(scan, part, class_slice if field else None)
-        for volume in scan.volumes:
-            digest = blake3()
-            for piece in volume.pieces():
-                digest.update(piece)
-            digests.append(digest.hexdigest())
+        lines = VolumeLines(scan, part, class_slice if field else None)
+        digests = [_digest(volume, volume.pieces()) for volume in scan.volumes]
         lines.check_unchanged()
         return lines, _together(digests)
+
+
+def _digest(volume: Volume, pieces: Iterable[bytes | bytearray]) -> str:
+    """Return the BLAKE3 of the header and the numbers of a file, unpacked."""
+    digest = blake3(volume.header.text)
+    for piece in pieces:
+        digest.update(piece)
+    return digest.hexdigest()
 
 
 def _together(digests: list[str]) -> str:
