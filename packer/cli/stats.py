@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from packer.packs.stats import FieldStats, SplitStats
 
 MOST_SIZES = 5
+MOST_BANDS = 16
+"""More bands are in a table."""
 
 
 @click.command("stats")
@@ -62,18 +64,38 @@ def _lines(stats: SplitStats) -> list[str]:
     return lines
 
 
+def _band_lines(field: FieldStats) -> Iterator[str]:
+    """Mean and deviation of a few bands, in a line each."""
+    for name, values in (("mean", field.mean), ("std", field.std)):
+        if values:
+            yield f"{name:<6}" + "  ".join(f"{value:.6f}" for value in values)
+    if field.missing:
+        yield f"no data  {'  '.join(_shares(field))} of each band, not in mean and std"
+
+
+def _band_table(field: FieldStats) -> Iterator[str]:
+    """A line for each of many bands."""
+    columns = {"band": field.bands, "mean": map("{:.6f}".format, field.mean), "std": map("{:.6f}".format, field.std)}
+    if field.missing:
+        columns["no data"] = _shares(field)
+    yield from text_table([list(columns), *map(list, zip(*columns.values(), strict=True))])
+
+
+def _shares(field: FieldStats) -> list[str]:
+    """The share of pixels of each band that have no data."""
+    return [f"{100 * missing / max(1, field.pixels):.3f} %" for missing in field.missing]
+
+
 def _field_lines(field: FieldStats, rows: int) -> Iterator[str]:
     """The statistics of a field of a split with this number of rows."""
     some = "" if field.rows == rows else f" in {field.rows} of {counted(rows, 'row')}"
     words = KINDS[field.kind].empty
     empty = f", {100 * field.empty / max(1, field.pixels):.3f} % {words}" if words else ""
     yield f"{field.name}: {field.kind}{some}{empty}"
-    for name, values in (("mean", field.mean), ("std", field.std)):
-        if values:
-            yield f"{name:<6}" + "  ".join(f"{value:.6f}" for value in values)
-    if field.missing:
-        shares = "  ".join(f"{100 * missing / max(1, field.pixels):.3f} %" for missing in field.missing)
-        yield f"no data  {shares} of each band, not in mean and std"
+    if len(field.mean) > MOST_BANDS:
+        yield from _band_table(field)
+    else:
+        yield from _band_lines(field)
     if field.classes:
         weightings = list(field.classes[0].weights)
         cells = [

@@ -51,6 +51,8 @@ class FieldStats:
     """Pixels of these rows."""
     empty: int
     """Pixels that are ignored or in no class, belong to no object, or have no measurement. A picture has none."""
+    bands: tuple[str, ...]
+    """The names of the bands of a picture."""
     mean: tuple[float, ...]
     """The mean of each band of a picture, or of the values. If the field has a range, numbers are from 0 to 1."""
     std: tuple[float, ...]
@@ -135,6 +137,7 @@ def _field_stats(field: Field, split: Split, pixels: int) -> FieldStats:
         rows=sum(part.rows for part in split.parts if field.name in part.fields),
         pixels=pixels,
         empty=_empty(statistics),
+        bands=field.bands or (),
         mean=mean(field, statistics) if has_mean else (),
         std=deviation(field, statistics) if has_mean else (),
         missing=statistics.missing if isinstance(statistics, MaskedStatistics) else (),
