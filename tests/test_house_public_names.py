@@ -140,7 +140,7 @@ stitch(parts, fill=None, weight='clip')
 stitch_all(parts, fill=None, weight='clip')
 stitch_stripes(parts, fill=None, weight='clip')
 to_device(batches, device='cuda', *, dtype=None, normalize=None, channels_last=False, classes=None,
-        label_dtype=None, augment=None, ahead=1, fields=('image', 'label'), nodata=None)
+        label_dtype=None, augment=None, ahead=1, fields=('image', 'label'), nodata=None, times=1)
 watch(batches, *, report=None, writer=None, every=50, quiet=False)
 write_prediction(path, pixels, place=None, *, classes=None, nodata=None)
 """

@@ -63,6 +63,7 @@ def _lines(manifest: Manifest) -> list[str]:
 def _field_cells(field: Field) -> list[str]:
     """The cells of a field in the table of fields. The last one has what only some fields have."""
     notes = first_of(field.bands or (), MOST_BANDS, "bands") if field.kind == PICTURE else []
+    notes += [f"{field.times} dates"] if field.times > 1 else []
     notes += [f"{len(field.classes)} classes"] if field.classes is not None else []
     notes += [f"missing {field.fill}"] if field.kind == VALUES or field.no_data else []
     notes += [] if field.encoding == RAW else [field.encoding_text]

@@ -83,15 +83,16 @@ def _band_table(field: FieldStats) -> Iterator[str]:
 
 def _shares(field: FieldStats) -> list[str]:
     """The share of pixels of each band that have no data."""
-    return [f"{100 * missing / max(1, field.pixels):.3f} %" for missing in field.missing]
+    return [f"{100 * missing / max(1, field.times * field.pixels):.3f} %" for missing in field.missing]
 
 
 def _field_lines(field: FieldStats, rows: int) -> Iterator[str]:
     """The statistics of a field of a split with this number of rows."""
     some = "" if field.rows == rows else f" in {field.rows} of {counted(rows, 'row')}"
     words = KINDS[field.kind].empty
+    times = f" of {field.times} dates" if field.times > 1 else ""
     empty = f", {100 * field.empty / max(1, field.pixels):.3f} % {words}" if words else ""
-    yield f"{field.name}: {field.kind}{some}{empty}"
+    yield f"{field.name}: {field.kind}{times}{some}{empty}"
     if len(field.mean) > MOST_BANDS:
         yield from _band_table(field)
     else:

@@ -52,7 +52,9 @@ class FieldStats:
     empty: int
     """Pixels that are ignored or in no class, belong to no object, or have no measurement. A picture has none."""
     bands: tuple[str, ...]
-    """The names of the bands of a picture."""
+    """The names of the bands of a picture, of a time series of its first date."""
+    times: int
+    """The dates of a time series. Mean, deviation and missing pixels are of all dates together. Others have 1."""
     mean: tuple[float, ...]
     """The mean of each band of a picture, or of the values. If the field has a range, numbers are from 0 to 1."""
     std: tuple[float, ...]
@@ -137,12 +139,21 @@ def _field_stats(field: Field, split: Split, pixels: int) -> FieldStats:
         rows=sum(part.rows for part in split.parts if field.name in part.fields),
         pixels=pixels,
         empty=_empty(statistics),
-        bands=field.bands or (),
+        bands=(field.bands or ())[: field.numbers // field.times],
+        times=field.times,
         mean=mean(field, statistics) if has_mean else (),
         std=deviation(field, statistics) if has_mean else (),
-        missing=statistics.missing if isinstance(statistics, MaskedStatistics) else (),
+        missing=_missing(field, statistics),
         classes=_class_stats(field, statistics, pixels) if isinstance(statistics, ClassStatistics) else (),
     )
+
+
+def _missing(field: Field, statistics: FieldStatistics) -> tuple[int, ...]:
+    """The pixels without data of each band, in a time series of all dates."""
+    if not isinstance(statistics, MaskedStatistics):
+        return ()
+    bands = len(statistics.missing) // field.times
+    return tuple(sum(statistics.missing[band::bands]) for band in range(bands))
 
 
 def _empty(statistics: FieldStatistics) -> int:

@@ -56,7 +56,7 @@ def _counted(manifest: Manifest, field: Field) -> Iterator[str]:
     if KINDS[field.kind].has_mean and rows:
         scale = "" if field.range is None else f", where {field.range[0]:,.6g} is 0 and {field.range[1]:,.6g} is 1"
         means, deviations = mean(field, statistics), deviation(field, statistics)
-        names = [f"{name}: " for name in field.bands or ()] if len(means) > 1 else [""]
+        names = [f"{name}: " for name in (field.bands or ())[: len(means)]] if len(means) > 1 else [""]
         texts = [f"{n}{m:,.5g} ± {d:,.5g}" for n, m, d in zip(names, means, deviations, strict=True)]
         yield f"Mean and deviation of all rows{scale}: {'; '.join(first_of(texts, MOST_BANDS, 'bands'))}."
     if isinstance(statistics, ValueStatistics):
