@@ -99,6 +99,7 @@ SegDataset(root, split=None, label=None, transform=None, verify=None, staged=Tru
     .manifest
     .mean
     .mean_and_deviation(field)
+    .percentiles(ranks=(0.5, 50.0, 99.5), field=None, foreground=False)
     .place(index, whole=False)
     .sheet(n=24, seed=0, rows=None, field=None, opacity=None, classes=None, outlines=False, window=None,
         colour_blind=False)
