@@ -33,12 +33,21 @@ from readers.location import CacheBytes, Location, Verify
 from readers.mix import Mix, MixedOrder, Side
 from readers.order import Order, Shuffle
 from readers.pack import Pack
+from readers.percentiles import RANKS, label_of, percentiles
 from readers.row_pictures import RowPictures, Style, as_image
 from readers.row_ranges import joined
 from readers.row_reader import Arrays, RowReader
 from readers.row_sheet import Choice, row_sheet
 from readers.samples import SampleReader, Transform
-from readers.statistics import Weighting, class_weights, deviation, mean, mean_and_deviation, training_statistics
+from readers.statistics import (
+    Weighting,
+    class_weights,
+    deviation,
+    mean,
+    mean_and_deviation,
+    picture_of,
+    training_statistics,
+)
 from readers.summary import html_of, text_of
 from readers.windows import whole_numbers
 
@@ -197,6 +206,25 @@ class SegDataset(Dataset[Any]):
         """
         stored = self.manifest.field(field)
         return mean(stored, self.statistics[field]), deviation(stored, self.statistics[field])
+
+    def percentiles(
+        self, ranks: Sequence[float] = RANKS, field: str | None = None, foreground: bool = False
+    ) -> tuple[tuple[float, ...], ...]:
+        """Return a number for each band of each rank: `low, median, high = train.percentiles((0.5, 50, 99.5))`.
+
+        `field` is the image, or another picture or measured values. Numbers count as for `mean`, and are exact: all
+        rows are read, float32 twice. `foreground`: only pixels count that are in a class besides the first one.
+        """
+        names = {stored.name: stored for stored in self._stored}
+        picture = picture_of(self._stored) if field is None else names.get(field)
+        label = label_of(self._stored) if foreground else None
+        if picture is None or (foreground and label is None):
+            lacks = "a label" if picture is not None else "pictures" if field is None else f"the field {field!r}"
+            raise RequestError(
+                f"percentiles: {lacks} is needed, and the fields that are read are {', '.join(names)}; open the data "
+                "set with fields=(…)"
+            )
+        return percentiles(self._pack, picture, self._rows, ranks, label)
 
     def class_weights(self, weighting: Weighting = "median") -> tuple[float, ...]:
         """Return a weight for each class, by "median", "inverse" or "enet"; see `readers.statistics`."""

@@ -153,6 +153,7 @@ def to_device(
     ahead: int = 1,
     fields: Sequence[str] = (IMAGE, LABEL),
     nodata: float | None = None,
+    times: int = 1,
 ) -> DeviceBatches:
     """Copy batches (images, labels, …) of any iterable, such as a DataLoader, to the device before they are needed.
 
@@ -160,7 +161,8 @@ def to_device(
     normalised by `(means, deviations)` and laid out `channels_last`. Index labels become `classes` planes if that is
     given, and `label_dtype` (a loss function may need torch.long). `fields`: what the first parts of a batch are, if
     not images and labels; by default the data set's names. Pixels with the number `nodata` are 0 if images are
-    normalised.
+    normalised. `times`: the dates of images that are time series, (N, T, C, H, W).
     """
-    finish = Finish(dtype, normalize, channels_last, classes, label_dtype, augment, tuple(fields), no_data=nodata)
+    names = tuple(fields)
+    finish = Finish(dtype, normalize, channels_last, classes, label_dtype, augment, names, no_data=nodata, times=times)
     return DeviceBatches(batches, torch.device(device), finish, ahead, None)

@@ -40,11 +40,16 @@ class Finish:
     no_data: float | None = None
     """The number of pixels without data, which are the mean, so that they are 0 when they are normalised."""
 
+    times: int = 1
+    """The dates of images that are time series: (N, T, C, H, W)."""
+
     def __post_init__(self) -> None:
         if self.dtype is not None and not self.dtype.is_floating_point:
             raise RequestError(f"dtype={self.dtype}: expected a floating-point type, or None to leave images as stored")
         if self.normalize is not None and not all(deviation > 0 for deviation in self.normalize[1]):
             raise RequestError(f"normalize={self.normalize}: expected (means, deviations), deviations above 0")
+        if self.channels_last and self.times > 1:
+            raise RequestError("channels_last=True: images are time series, for which PyTorch has no such layout")
         self._check_fields(
             self.image, dtype=self.dtype, normalize=self.normalize, channels_last=self.channels_last or None
         )
@@ -82,7 +87,7 @@ class Finish:
         if self.no_data is None or self.normalize is None:
             return numbers
         missing = torch.isnan(images) if math.isnan(self.no_data) else images == self.no_data
-        mean = _channels(tuple(map(float, self.normalize[0])), images.device, images.ndim - 2)
+        mean = _channels(tuple(map(float, self.normalize[0])), images.device, self._sides(images))
         return torch.where(missing, mean, numbers)
 
     def _numbers(self, images: torch.Tensor) -> torch.Tensor:
@@ -97,9 +102,14 @@ class Finish:
         numbers = images.to(torch.float32)
         return ((numbers - low if low else numbers) / (high - low)).to(exact)
 
+    def _sides(self, images: torch.Tensor) -> int:
+        """Return how many axes of a batch of images come after the channels."""
+        return images.ndim - 2 - (self.times > 1)
+
     def _images(self, images: torch.Tensor) -> torch.Tensor:
         if self.normalize is not None:
-            parts = (_channels(tuple(map(float, values)), images.device, images.ndim - 2) for values in self.normalize)
+            sides = self._sides(images)
+            parts = (_channels(tuple(map(float, values)), images.device, sides) for values in self.normalize)
             mean, deviation = parts
             images = ((images - mean) / deviation).to(self.dtype or torch.float32)
         last = torch.channels_last_3d if images.ndim == 5 else torch.channels_last
@@ -117,4 +127,4 @@ class Finish:
 @lru_cache(maxsize=16)
 def _channels(values: tuple[float, ...], device: torch.device, sides: int) -> torch.Tensor:
     """Return a number for each channel. Cached, because a copy to a GPU waits for the GPU."""
-    return torch.tensor(values, device=device).view(1, -1, *[1] * sides)
+    return torch.tensor(values, device=device).view(-1, *[1] * sides)

@@ -133,7 +133,8 @@ class Loader:
         fields = tuple(delivered.field.name for delivered in reader.fields)
         image = (IMAGE, None) if picture is None else (picture.name, picture.range)
         no_data = picture.fill_number if picture is not None and picture.no_data else None
-        finish = Finish(dtype, mean_std, channels_last, classes, label_dtype, augment, fields, *image, no_data)
+        times = 1 if picture is None else picture.times
+        finish = Finish(dtype, mean_std, channels_last, classes, label_dtype, augment, fields, *image, no_data, times)
         batches = replace(self._batches, reader=reader)
         source = Loader(batches, self.order, self._ahead, "torch", self._pin_memory, self._memory)
         return DeviceBatches(source, torch.device(device), finish, ahead, self._batch_seed)
@@ -224,13 +225,14 @@ class Loader:
 
 def _text(field: Field) -> str:
     """Return name, dtype and shape of a field, such as `image uint8 (3, 512, 1024)`."""
-    shape = ", ".join("?" if side is None else str(side) for side in field.shape)
+    shape = ", ".join("?" if side is None else str(side) for side in (*field.delivered_planes, *field.sides))
     return f"{field.name} {np.dtype(field.dtype).name} ({shape})"
 
 
 def as_tensor(array: NDArray[Any]) -> torch.Tensor:
     """Return the array as a tensor; a pinned array is a view of the tensor that PyTorch pinned."""
-    return array.base if isinstance(array.base, torch.Tensor) else torch.from_numpy(array)
+    whole = array.base if isinstance(array.base, np.ndarray) else array  # a time series is a view with an axis more
+    return whole.base.view(array.shape) if isinstance(whole.base, torch.Tensor) else torch.from_numpy(array)
 
 
 def _pinned(shape: tuple[int, ...], dtype: str) -> NDArray[Any]:

@@ -87,7 +87,7 @@ class RowReader:
         if self._valid is not None:
             picture, mask = self._valid
             _mark_valid(self._delivered[picture], arrays[picture], arrays[mask])
-        return arrays
+        return tuple(map(as_series, self._delivered, arrays))
 
     def sizes(self, rows: Sequence[int]) -> NDArray[np.int64]:
         """Return the sides of each row."""
@@ -181,6 +181,13 @@ def _parts(
     """Return rows of a shard, each with the part that its window shows."""
     assert windows is not None, "without windows whole rows are read"
     return [(row, windows.part(target, shard.size(row))) for target, row in zip(targets, rows, strict=True)]
+
+
+def as_series(field: Field, rows: NDArray[Any]) -> NDArray[Any]:
+    """Return rows of a time series with an axis of dates, in the same memory; others unchanged."""
+    if field.times == 1:
+        return rows
+    return rows.reshape(len(rows), *field.delivered_planes, *rows.shape[2:])
 
 
 def _fill(groups: Sequence[ShardRows], field: Delivered, out: NDArray[Any], windows: BatchWindows | None) -> None:

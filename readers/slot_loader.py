@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader, Dataset, get_worker_info
 from readers.contract.errors import RequestError
 from readers.contract.fields import Field
 from readers.dataset import SegDataset
+from readers.row_reader import as_series
 
 HELD = 2
 """Slots of each worker in addition to its prefetched batches: the user can keep this many without slowing it down."""
@@ -141,7 +142,8 @@ class SharedSlots:
         # numpy gives views of an array over a foreign buffer this array as `base`: views and tensors all keep it alive.
         owner = np.frombuffer(self._memory[slot].numpy().data, np.uint8)
         weakref.finalize(owner, self._taken.numpy().__setitem__, slot, 0).atexit = False
-        return tuple(map(torch.from_numpy, self.parts(slot, rows, owner)))
+        parts = zip(self._fields, self.parts(slot, rows, owner), strict=True)
+        return tuple(torch.from_numpy(as_series(field, part)) for field, part in parts)
 
     @staticmethod
     def _padded_bytes(field: Field, rows: int) -> int:

@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from readers.contract.errors import RequestError
 from readers.contract.fields import IMAGE, Field
@@ -16,6 +16,7 @@ from readers.contract.manifest import Manifest
 from readers.contract.statistics import (
     UNIT_BITS,
     ClassStatistics,
+    Counts,
     FieldStatistics,
     PictureStatistics,
     Statistics,
@@ -80,10 +81,21 @@ def deviation(field: Field, statistics: FieldStatistics) -> tuple[float, ...]:
     )
 
 
-def _sums(field: Field, statistics: FieldStatistics) -> PictureStatistics | ValueStatistics:
+class _Sums(NamedTuple):
+    """For each band the sum of its numbers, the sum of their squares, and how many they are."""
+
+    sums: Counts
+    squares: Counts
+    counted: Counts
+
+
+def _sums(field: Field, statistics: FieldStatistics) -> _Sums:
+    """Return the sums of each band, in a time series over all dates."""
     if not isinstance(statistics, (PictureStatistics, ValueStatistics)):
         raise RequestError(f"the field {field.name!r} is of the kind {field.kind}, which has no mean")
-    return statistics
+    bands = len(statistics.sums) // field.times
+    counts = (statistics.sums, statistics.squares, statistics.counted)
+    return _Sums(*(tuple(sum(numbers[band::bands]) for band in range(bands)) for numbers in counts))
 
 
 def _range(field: Field) -> tuple[Fraction, Fraction]:

@@ -82,7 +82,7 @@ def _picture(dataset: SegDataset, index: int) -> str:
 def _field(field: Field) -> str:
     """Return a field as `image: picture |u1 (3, 256, 384)`."""
     sides = "DHW"[-len(field.sides) :] if field.native else field.sides
-    shape = [*field.planes, *sides] if field.shape else []
+    shape = [*field.delivered_planes, *sides] if field.shape else []
     form = f" {field.form}" if field.classes is not None else ""
     return f"{field.name}: {field.kind}{form} {np.dtype(field.dtype).name} ({', '.join(map(str, shape))})"
 

@@ -104,12 +104,15 @@ FIELD_BREAKS: list[tuple[str, int, dict[str, Any], str]] = [
     ("unknown kind", 1, {"kind": "boxes"}, "kind: expected one of picture, classes, ids, values, multilabel"),
     ("a form of another kind", 1, {"form": "bits"}, "form: expected one of index, onehot"),
     ("a dtype of another form", 1, {"dtype": "<u2"}, "dtype: expected one of |u1, found '<u2'"),
-    ("no bands", 0, {"bands": []}, "bands: expected 1 to 16 names"),
+    ("no bands", 0, {"bands": []}, "bands: expected 1 to 512 names"),
     ("bands of null", 0, {"bands": None}, "bands: is missing"),
     ("other bands", 0, {"bands": ["gray"]}, "shape: 3 planes, 1 bands"),
-    ("a band without a name", 0, {"bands": ["red", "", "blue"]}, "bands: expected 1 to 16 names of 1 to 64"),
+    ("a band without a name", 0, {"bands": ["red", "", "blue"]}, "bands: expected 1 to 512 names of 1 to 64"),
     ("bands of a label", 1, {"bands": ["red"]}, "bands: expected null"),
     ("a label without classes", 1, {"classes": None}, "classes: is missing"),
+    ("dates that do not fit", 0, {"times": 2}, "times: expected dates of equally many bands of a picture, found 2"),
+    ("one date", 0, {"times": 1}, "times: expected a whole number from 2"),
+    ("dates of a label", 1, {"times": 4}, "times: expected dates of pictures only"),
     ("another fill", 1, {"fill": 1}, "fill: expected 0, found 1"),
     ("a fill that is a text", 0, {"fill": "nan"}, "fill: expected 0, found 'nan'"),
     ("a fill that is true", 0, {"fill": False}, "fill: expected a number or a text, found False"),
@@ -227,8 +230,9 @@ BANDED = {**PLAIN, **GRAY}
 BARE = {**PLAIN, "kind": "values", "form": "index", "dtype": "<f2", "shape": [24, 36], "bands": None}
 ALLOWED: dict[str, dict[str, Any]] = {
     "gray": BANDED,
-    "16 bands": {**BANDED, "dtype": "<i2", "shape": [16, 24, 36], "bands": list("abcdefghijklmnop"), "range": None},
+    "512 bands": {**BANDED, "dtype": "<i2", "shape": [512, 24, 36], "bands": [*map(str, range(512))], "range": None},
     "a range of floats": {**BANDED, "dtype": "<f4", "range": [-1.5, 2]},
+    "dates": {**BANDED, "shape": [6, 24, 36], "bands": [*map(str, range(6))], "times": 3},
     "jpeg": {**BANDED, "encoding": "jpeg"},
     "tiles": {**BANDED, "encoding": "tiles-zstd", "tile": [256, 512]},
     "an encoding of later": {**BANDED, "encoding": "webp", "tile": [8, 8]},
@@ -238,7 +242,7 @@ ALLOWED: dict[str, dict[str, Any]] = {
     "whole values": {**BARE, "dtype": "<i2", "fill": -32768},
 }
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "17 bands": ({**BANDED, "shape": [17, 24, 36], "bands": list("abcdefghijklmnopq")}, "bands: expected 1 to 16"),
+    "513 bands": ({**BANDED, "shape": [513, 24, 36], "bands": [*map(str, range(513))]}, "bands: expected 1 to 512"),
     "a range that falls": ({**BANDED, "dtype": "<f4", "range": [1, 1]}, "range: expected two numbers"),
     "a range of one": ({**BANDED, "dtype": "<u2", "range": [1]}, "range: expected two numbers"),
     "ids of one byte": ({**BARE, "kind": "ids", "dtype": "|u1"}, "dtype: expected one of <u2, <u4"),

@@ -1,4 +1,4 @@
-"""Pictures of 1 to 16 bands and of every type as they are stored: TIFF, npy, PNG, JPEG, WebP, BMP and arrays."""
+"""Pictures of 1 to 512 bands and of every type as they are stored: TIFF, npy, PNG, JPEG, WebP, BMP and arrays."""
 
 from __future__ import annotations
 
@@ -255,8 +255,12 @@ BAD_NPY: dict[str, tuple[bytes, str]] = {
     "a line": (array_file(noise((7,), "<u2")), r"has the shape \(7,\); expected"),
     "no pixels": (array_file(noise((0, 5), "<u2")), "claims 5x0 pixels"),
     "bands first": (array_file(noise((12, 40, 50), "<u2")), r"Bands come last: np.moveaxis\(array, 0, -1\)"),
-    "no bands": (array_file(noise((4, 5, 0), "<u2")), "with 1 to 16 bands"),
-    "a volume": (array_file(noise((20, 30, 40), "<u2")), "with 1 to 16 bands$"),
+    "no bands": (array_file(noise((4, 5, 0), "<u2")), "with 1 to 512 bands"),
+    "a volume": (array_file(noise((20, 30, 40), "<u2")), r"\(20, 30, 40\), and any side of it may be the bands: more"),
+    "a cube": (array_file(noise((20, 20, 20), "<u2")), "and any side of it may be the bands"),
+    "a side of 600": (array_file(noise((3, 700, 600), "<u2")), r"Bands come last: np.moveaxis\(array, 0, -1\)"),
+    "many bands first": (array_file(noise((40, 20, 20), "<u2")), r"Bands come last: np.moveaxis\(array, 0, -1\)"),
+    "as many bands as lines": (array_file(noise((40, 60, 40), "<u2")), "and any side of it may be the bands"),
 }
 
 
@@ -332,16 +336,24 @@ def test_bands_are_chosen_and_ordered() -> None:
             read_bands(data, Bands(name), RULES)
 
 
-def test_a_few_of_more_than_16_bands_are_chosen() -> None:
-    pixels = noise((4, 5, 40), "|u1")
+def test_a_few_of_more_than_512_bands_are_chosen() -> None:
+    pixels = noise((4, 5, 600), "|u1")
     data = blocks_tiff(pixels)
-    assert np.array_equal(read_bands(data, Bands(band_choice([40, 1])), RULES), pixels[..., [39, 0]])
-    with pytest.raises(BadPair, match="has 40 bands; at most 16 are packed, so choose some"):
+    assert np.array_equal(read_bands(data, Bands(band_choice([600, 1])), RULES), pixels[..., [599, 0]])
+    with pytest.raises(BadPair, match="has 600 bands; at most 512 are packed, so choose some"):
         read_bands(data, ALL, RULES)
+    with pytest.raises(BadPair, match="band 16, … and 584 more, and no band B12"):
+        Bands(("B12",)).names(header_of(data))
+
+
+@pytest.mark.parametrize("shape", [(30, 40, 29), (9, 9, 200), (300, 280, 240)])
+def test_many_bands_of_an_array_come_last(shape: tuple[int, ...]) -> None:
+    pixels = noise(shape, "<u2")
+    assert np.array_equal(read_bands(array_file(pixels), ALL, RULES), pixels)
 
 
 @pytest.mark.parametrize(
-    "given", ["", "1;2", [], [0], [1, 1], [-1], [True], [1.0], list(range(1, 18)), None, 3, "1,,2"]
+    "given", ["", "1;2", [], [0], [1, 1], [-1], [True], [1.0], list(range(1, 514)), None, 3, "1,,2"]
 )
 def test_bands_that_cannot_be_chosen_are_refused(given: object) -> None:
     with pytest.raises(ValueError, match="expected all, gray, rgb, or numbers from 1 on"):

@@ -41,7 +41,7 @@ SIGNATURES = {
     "build_part": ["plan", "part", "out", "raw", "workers", "retry_bad", "allow_functions", "scratch", "progress"],
     "commit_pack": ["plan", "out", "scratch", "no_conditions", "progress"],
     "diff_pack": ["out", "raw", "config"],
-    "pack_stats": ["out"],
+    "pack_stats": ["out", "percentiles", "foreground"],
     "plan_pack": ["raw", "plan", "reuse", "progress", "options"],
     "probe_folder": ["raw", "options"],
     "progress_bar": ["task", "total", "unit"],
@@ -55,7 +55,7 @@ FIELDS = {
     "ClassesField": ["name", "files", "classes", "form", "codec", "unknown", "threshold", "divisor", "nodata"],
     "IdsField": ["name", "files", "codec", "dtype"],
     "MultilabelField": ["name", "files", "classes", "form"],
-    "PictureField": ["name", "files", "bands", "range", "alpha", "dtype", "decode", "nodata"],
+    "PictureField": ["name", "files", "bands", "range", "alpha", "dtype", "decode", "nodata", "times"],
     "ValuesField": ["name", "files", "invalid", "scale", "interpolation", "dtype"],
 }
 NOT_GIVEN: Any = {"unknown": None, "ignore": None}

@@ -99,6 +99,7 @@ SegDataset(root, split=None, label=None, transform=None, verify=None, staged=Tru
     .manifest
     .mean
     .mean_and_deviation(field)
+    .percentiles(ranks=(0.5, 50.0, 99.5), field=None, foreground=False)
     .place(index, whole=False)
     .sheet(n=24, seed=0, rows=None, field=None, opacity=None, classes=None, outlines=False, window=None,
         colour_blind=False)
@@ -140,7 +141,7 @@ stitch(parts, fill=None, weight='clip')
 stitch_all(parts, fill=None, weight='clip')
 stitch_stripes(parts, fill=None, weight='clip')
 to_device(batches, device='cuda', *, dtype=None, normalize=None, channels_last=False, classes=None,
-        label_dtype=None, augment=None, ahead=1, fields=('image', 'label'), nodata=None)
+        label_dtype=None, augment=None, ahead=1, fields=('image', 'label'), nodata=None, times=1)
 watch(batches, *, report=None, writer=None, every=50, quiet=False)
 write_prediction(path, pixels, place=None, *, classes=None, nodata=None)
 """

@@ -286,7 +286,7 @@ def test_names_that_are_refused(tmp_path: Path) -> None:
         build_pack(raw, tmp_path / "out", image=LANDSAT["image"], annotations="{key}.json")
     long = raw / f"scenes/rome_SR_B{'x' * 80}.TIF"
     write(long, noise("rome", "2"))
-    with pytest.raises(InputError, match="needs a name of at most 56 plain characters"):
+    with pytest.raises(InputError, match="needs a name of at most 55 plain characters"):
         build_pack(raw, tmp_path / "out", **LANDSAT)
 
 

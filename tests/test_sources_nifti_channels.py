@@ -209,11 +209,11 @@ WRONG: dict[str, tuple[dict[str, NDArray[Any]], str]] = {
     ),
     "another size": ({"imagesTr/a_0001": np.zeros((7, 9, 6), np.int16)}, "the channels of a case have one size"),
     "a label of two volumes": ({"labelsTr/a": np.zeros((*SIDES, 2), np.uint8)}, "has 2 volumes; a label has one"),
-    "seventeen volumes": (
-        {"imagesTr/a_0001": np.zeros((*SIDES, 17), np.int16)},
-        "expected three, and up to 16 volumes",
+    "513 volumes": (
+        {"imagesTr/a_0001": np.zeros((*SIDES, 513), np.int16)},
+        "expected three, and up to 512 volumes",
     ),
-    "sixteen and one": ({"imagesTr/a_0001": np.zeros((*SIDES, 16), np.int16)}, "has 17 channels; at most 16"),
+    "512 and one": ({"imagesTr/a_0001": np.zeros((*SIDES, 512), np.int16)}, "has 513 channels; at most 512"),
 }
 
 

@@ -207,7 +207,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a file": ({"image": b"II*"}, "[image]: is the bytes of a file, and the rows are volumes; expected (D, H, W), or"),
     "planes first": (
         {"image": np.zeros((2, 4, 6, 88), np.int16)},
-        "[image]: has the shape (4, 6, 88); expected (H, W), or (H, W, B) with 1 to 16 bands",
+        "[image]: has the shape (4, 6, 88); expected (H, W), or (H, W, B) with 1 to 512 bands. Bands come last",
     ),
     "a label in bands": ({"label": np.zeros((4, 6, 8, 2), np.uint8)}, "[label]: slice 0: has 2 bands; a label has "),
     "another depth": (

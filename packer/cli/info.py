@@ -15,11 +15,14 @@ from packer.cli.output import show
 from packer.cli.page import show_page
 from packer.cli.text_table import text_table
 from packer.cli.values import PackType, bytes_text, shape_text
-from packer.errors import counted
+from packer.errors import counted, first_of
 from readers.contract.fields import RAW, Field
 from readers.contract.kinds import CLASSES, PICTURE, VALUES
 from readers.contract.manifest import Manifest, Split
 from readers.contract.statistics import ClassStatistics, FieldStatistics
+
+MOST_BANDS = 16
+"""The most bands that are named."""
 
 
 @click.command("info")
@@ -59,7 +62,8 @@ def _lines(manifest: Manifest) -> list[str]:
 
 def _field_cells(field: Field) -> list[str]:
     """The cells of a field in the table of fields. The last one has what only some fields have."""
-    notes = list(field.bands or ()) if field.kind == PICTURE else []
+    notes = first_of(field.bands or (), MOST_BANDS, "bands") if field.kind == PICTURE else []
+    notes += [f"{field.times} dates"] if field.times > 1 else []
     notes += [f"{len(field.classes)} classes"] if field.classes is not None else []
     notes += [f"missing {field.fill}"] if field.kind == VALUES or field.no_data else []
     notes += [] if field.encoding == RAW else [field.encoding_text]

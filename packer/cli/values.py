@@ -55,6 +55,22 @@ class NumbersType(click.ParamType[Any]):
         return tuple(sorted({int(word) for word in words}))
 
 
+class RanksType(click.ParamType[Any]):
+    """`0.5,50,99.5` are percentiles."""
+
+    name = "N,N"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        words = value if isinstance(value, tuple) else str(value).split(",")
+        try:
+            ranks = tuple(map(float, words))
+        except ValueError:
+            ranks = ()
+        if not ranks or not all(0 <= rank <= 100 for rank in ranks):
+            self.fail(f"{value!r}: expected numbers from 0 to 100, such as 0.5,50,99.5", param, ctx)
+        return tuple(sorted(set(ranks)))
+
+
 class NamesType(click.ParamType[Any]):
     """`image,label` are names."""
 

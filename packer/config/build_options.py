@@ -60,6 +60,7 @@ class BuildOptions(TypedDict, total=False):
     labels: str
     image_dtype: str
     bands: str | Sequence[int] | Sequence[str]
+    times: int
     encode: Sequence[str]
     shard_size: int | str
     on_bad: str

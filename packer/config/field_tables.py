@@ -18,7 +18,7 @@ from packer.pixels.label_rules import CODECS, DIVISORS, NO_DATA_LABELS, UNKNOWNS
 from packer.pixels.number_rules import ID_CODECS, VALUE_INTERPOLATIONS
 from readers.contract.field_entry import NAME
 from readers.contract.json_entry import loads
-from readers.contract.kinds import CLASSES, IDS, KINDS, PICTURE
+from readers.contract.kinds import CLASSES, IDS, KINDS, MOST_BANDS, PICTURE
 
 FROM, KIND = "from", "kind"
 EXAMPLE = "depth=values:depth/{key}.png"
@@ -136,6 +136,7 @@ _PARSERS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("", "range"): _maybe(parse_range),
     ("", "alpha"): choice(ALPHAS).parse,
     ("", "decode"): choice(DECODES).parse,
+    ("", "times"): whole(1, MOST_BANDS).parse,
     ("", "classes"): _maybe(_classes),
     ("", "unknown"): choice(UNKNOWNS).parse,
     ("", "threshold"): _maybe(whole(1, 65535).parse),

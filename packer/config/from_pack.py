@@ -26,6 +26,7 @@ DECIDED = (
     "alpha",
     "bands",
     "nodata",
+    "times",
     "field",
     "decode",
     "slide-level",

@@ -351,6 +351,13 @@ PICTURES = (
         "Pixels without data: with --bands those with the number that a file names, or none, or a number, such as nan.",
         PictureField.nodata,
     ),
+    Option(
+        "times",
+        "fields.image.times",
+        whole(1, 512, "DATES"),
+        "Dates of a time series, whose bands come date by date.",
+        str(PictureField.times),
+    ),
     Option("max-pixels", "rows.files.max_pixels", whole(1, 1 << 36), "Reject larger pictures.", str(MOST_PIXELS)),
     Option(
         "slide-level",

@@ -13,7 +13,10 @@ from packer.errors import BadPair
 from readers.contract.kinds import MOST_BANDS
 
 ARRAY = "array"
-SHAPES = "expected (H, W), or (H, W, B) with 1 to 16 bands"
+SHAPES = f"expected (H, W), or (H, W, B) with 1 to {MOST_BANDS} bands"
+BANDS_LAST = ". Bands come last: np.moveaxis(array, 0, -1)"
+FEW = 16
+"""The most bands of an array that are few. A last axis that is longer may be a side of the picture."""
 DTYPES = "expected whole numbers or floating-point numbers of 1 to 8 bytes"
 MOST_MASKS = 1024
 """The most bands of truth values: overlapping classes."""
@@ -35,8 +38,7 @@ def header_by(kind: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Header
     """
     most = MOST_MASKS if dtype.kind == "b" else MOST_BANDS
     if len(shape) not in (2, 3) or not all(0 < bands <= most for bands in shape[2:]):
-        first = " Bands come last: np.moveaxis(array, 0, -1)" if len(shape) == 3 and shape[0] <= MOST_BANDS else ""
-        raise BadPair(f"has the shape {shape}; {SHAPES}.{first}".rstrip("."))
+        raise BadPair(f"has the shape {shape}; {SHAPES}{BANDS_LAST if len(shape) == 3 and shape[0] <= FEW else ''}")
     if dtype.kind not in "buif" or dtype.itemsize not in (1, 2, 4, 8):
         raise BadPair(f"has the dtype {dtype.name}; {DTYPES}")
     channels = 1 if len(shape) == 2 else shape[2]
@@ -52,6 +54,14 @@ def header_by(kind: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Header
         has_alpha=has_alpha,
         extra=0 if has_alpha or channels in (1, 3) else channels - 1,
     )
+
+
+def check_bands_last(shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Refuse an array of many bands that seem to come first: few are before the sides, or the sides are a square."""
+    if len(shape) != 3 or shape[2] <= FEW or dtype.kind == "b" or shape[0] == shape[1]:
+        return
+    if shape[0] <= FEW or shape[1] == shape[2]:
+        raise BadPair(f"has the shape {shape}; {SHAPES}{BANDS_LAST}")
 
 
 def stored(pixels: Pixels) -> FilePixels:

@@ -19,6 +19,8 @@ from packer.decoding.rules import ImageRules
 from packer.errors import BadPair, first_of
 from readers.contract.kinds import MOST_BANDS
 
+MOST_NAMED = 16
+"""The most bands that a message names."""
 DTYPES = ("|u1", "<u2", "<i2", "<f2", "<f4")
 """The types of numbers in which a picture is stored unchanged."""
 FEW_BITS = "gray of few bits 2"
@@ -53,7 +55,7 @@ class Bands:
         for band in self.chosen:
             if isinstance(band, str):
                 if band not in names:
-                    raise BadPair(f"has the bands {', '.join(first_of(names, MOST_BANDS))}, and no band {band}")
+                    raise BadPair(f"has the bands {', '.join(first_of(names, MOST_NAMED))}, and no band {band}")
                 positions.append(names.index(band))
             elif band > len(names):
                 raise BadPair(f"has {len(names)} bands, and no band {band}")

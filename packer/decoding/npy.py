@@ -9,7 +9,7 @@ import re
 import struct
 from io import BytesIO
 from math import prod
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -83,11 +83,24 @@ def read(file: BinaryIO) -> Header:
     """Read the header. The file must have as many bytes as the shape demands, no more and no less."""
     array = NpyHeader(file)
     header = arrays.header_by(KIND, array.shape, array.dtype)
+    _check_axes(array.shape, array.dtype)
     size = file.seek(0, 2)
     if size != array.size:
         more = size - array.size
         raise BadPair("is cut short" if more < 0 else f"is damaged: {more} bytes follow the array")
     return header
+
+
+def _check_axes(shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Refuse many bands that may be a side of the picture: the file does not say which axis they are."""
+    arrays.check_bands_last(shape, dtype)
+    if len(shape) < 3 or shape[2] <= arrays.FEW or dtype.kind == "b" or shape[2] < min(shape[:2]):
+        return
+    if shape[0] != shape[1] or shape[1] == shape[2]:
+        raise BadPair(
+            f"has the shape {shape}, and any side of it may be the bands: more than {arrays.FEW} are fewer than lines "
+            "and columns, or these are equal. Save it as TIFF, or give the rows with a function (Rows)"
+        )
 
 
 def decode(data: bytes, header: Header) -> FilePixels:

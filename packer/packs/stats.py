@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
 from math import prod
 from os import PathLike
 
 from packer.errors import UsageError
 from packer.packs.stored import seen
-from readers.contract.fields import LABEL, Field
+from readers.contract.fields import Field
 from readers.contract.kinds import CLASSES, KINDS
-from readers.contract.manifest import Manifest, Split
+from readers.contract.manifest import Split
 from readers.contract.statistics import (
     ClassStatistics,
     FieldStatistics,
@@ -21,6 +23,8 @@ from readers.contract.statistics import (
 )
 from readers.contract.tiles import Size
 from readers.pack import Pack
+from readers.percentiles import label_of
+from readers.percentiles import percentiles as percentiles_of
 from readers.statistics import WEIGHTINGS, class_weights, deviation, mean, picture_of
 from readers.stores.open_store import is_url
 
@@ -51,12 +55,18 @@ class FieldStats:
     """Pixels of these rows."""
     empty: int
     """Pixels that are ignored or in no class, belong to no object, or have no measurement. A picture has none."""
+    bands: tuple[str, ...]
+    """The names of the bands of a picture, of a time series of its first date."""
+    times: int
+    """The dates of a time series. Mean, deviation and missing pixels are of all dates together. Others have 1."""
     mean: tuple[float, ...]
     """The mean of each band of a picture, or of the values. If the field has a range, numbers are from 0 to 1."""
     std: tuple[float, ...]
     missing: tuple[int, ...]
     """The pixels without data of each band of a picture that marks them. They are in neither mean nor deviation."""
     classes: tuple[ClassStats, ...]
+    percentiles: dict[str, tuple[float, ...]] = dataclass_field(default_factory=dict)
+    """For each rank that was asked for a number for each band, as of the mean."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +85,13 @@ class SplitStats:
     fields: tuple[FieldStats, ...]
 
 
-def pack_stats(out: str | PathLike[str]) -> list[SplitStats]:
+def pack_stats(
+    out: str | PathLike[str], percentiles: Sequence[float] = (), foreground: bool = False
+) -> list[SplitStats]:
     """The statistics of each split with rows. They are exact, and no image is read for them.
+
+    For `percentiles`, numbers from 0 to 100, all rows are read. `foreground`: only pixels that are in a class besides
+    the first one count in them.
 
     If rows have different sizes, the sizes are read, so at a URL such packs are refused with a UsageError.
     """
@@ -86,7 +101,10 @@ def pack_stats(out: str | PathLike[str]) -> list[SplitStats]:
             raise UsageError(
                 f"{out}: the sizes of rows are in the shards; first make a copy: packer stage {out} FOLDER"
             )
-        return [_split_stats(pack, split, shards) for split, shards, _ in pack.splits() if split.rows]
+        if percentiles and is_url(store.url):
+            raise UsageError(f"{out}: percentiles need all rows; first make a copy: packer stage {out} FOLDER")
+        stats = [_split_stats(pack, split, shards) for split, shards, _ in pack.splits() if split.rows]
+        return [_with_percentiles(pack, split, percentiles, foreground) for split in stats] if percentiles else stats
 
 
 def _split_stats(pack: Pack, split: Split, shards: range) -> SplitStats:
@@ -98,7 +116,7 @@ def _split_stats(pack: Pack, split: Split, shards: range) -> SplitStats:
         area = sum(prod(size) * count for size, count in shard_sizes.items())
         pixels.update({field.name: area for field in pack.fields_of(shard)})
     fields = {field.name: _field_stats(field, split, pixels[field.name]) for field in manifest.fields}
-    label, picture = _label_of(manifest), picture_of(manifest.fields)
+    label, picture = label_of(manifest.fields), picture_of(manifest.fields)
     return SplitStats(
         split=split.name,
         rows=split.rows,
@@ -112,18 +130,29 @@ def _split_stats(pack: Pack, split: Split, shards: range) -> SplitStats:
     )
 
 
+def _with_percentiles(pack: Pack, stats: SplitStats, ranks: Sequence[float], foreground: bool) -> SplitStats:
+    """Return the statistics of a split with percentiles of its pictures and measured values."""
+    pack.select([field.name for field in pack.manifest.fields])
+    label = label_of(pack.manifest.fields) if foreground else None
+    if foreground and label is None:
+        raise UsageError(f"{pack.name}: --foreground needs a field with classes; leave it out")
+    fields = []
+    for field in stats.fields:
+        numbers: dict[str, tuple[float, ...]] = {}
+        if field.mean:
+            stored = pack.manifest.field(field.name)
+            of_ranks = percentiles_of(pack, stored, pack.rows_of(stats.split), ranks, label)
+            numbers = {f"{rank:g}": bands for rank, bands in zip(ranks, of_ranks, strict=True)}
+        fields.append(replace(field, percentiles=numbers))
+    return replace(stats, fields=tuple(fields))
+
+
 def _sizes(pack: Pack, shard: int) -> Counter[Size]:
     """The number of rows of each size in a shard."""
     fixed, rows = pack.manifest.fields[0].size, pack.table.rows(shard)
     if fixed is not None:
         return Counter({fixed: rows})
     return Counter(map(pack.shard(shard).size, range(rows))) if rows else Counter()
-
-
-def _label_of(manifest: Manifest) -> Field | None:
-    """The field `label`, or else the first one with classes."""
-    tables = {field.name: field for field in manifest.fields if field.classes is not None}
-    return tables.get(LABEL) or next(iter(tables.values()), None)
 
 
 def _field_stats(field: Field, split: Split, pixels: int) -> FieldStats:
@@ -135,11 +164,21 @@ def _field_stats(field: Field, split: Split, pixels: int) -> FieldStats:
         rows=sum(part.rows for part in split.parts if field.name in part.fields),
         pixels=pixels,
         empty=_empty(statistics),
+        bands=(field.bands or ())[: field.numbers // field.times],
+        times=field.times,
         mean=mean(field, statistics) if has_mean else (),
         std=deviation(field, statistics) if has_mean else (),
-        missing=statistics.missing if isinstance(statistics, MaskedStatistics) else (),
+        missing=_missing(field, statistics),
         classes=_class_stats(field, statistics, pixels) if isinstance(statistics, ClassStatistics) else (),
     )
+
+
+def _missing(field: Field, statistics: FieldStatistics) -> tuple[int, ...]:
+    """The pixels without data of each band, in a time series of all dates."""
+    if not isinstance(statistics, MaskedStatistics):
+        return ()
+    bands = len(statistics.missing) // field.times
+    return tuple(sum(statistics.missing[band::bands]) for band in range(bands))
 
 
 def _empty(statistics: FieldStatistics) -> int:

@@ -16,7 +16,7 @@ from packer.pairs.template import CHANNEL
 from readers.contract.field_entry import LONGEST_BAND
 from readers.contract.plain_text import odd_character
 
-LONGEST = LONGEST_BAND - len(" band 16")
+LONGEST = LONGEST_BAND - len(" band 512")
 """The longest name of a channel: a file may have several bands, whose names begin with it."""
 
 

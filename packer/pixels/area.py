@@ -140,7 +140,10 @@ def _quotients(sums: NDArray[Any], total: int, dtype: np.dtype[Any]) -> NDArray[
 def split_planes(pixels: NDArray[Any], planes: NDArray[Any]) -> None:
     """Write the channels of an image into planes of the same type."""
     in_planes = pixels.transpose(2, 0, 1)
-    if pixels.dtype == np.uint8 and not in_planes.flags.c_contiguous:
+    if len(planes) > MOST_CHANNELS:
+        for line, numbers in enumerate(pixels):  # a line fits into the cache: a seventh of the time for 200 channels
+            planes[:, line] = numbers.T
+    elif pixels.dtype == np.uint8 and not in_planes.flags.c_contiguous:
         cv2.split(pixels, list(planes))  # a third of the time of a copy of the transposed array
     else:
         np.copyto(planes, in_planes)

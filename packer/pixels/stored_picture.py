@@ -8,8 +8,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.pixels.area import area_mean
-from packer.pixels.nearest_lines import store_nearest
+from packer.pixels.area import area_mean, split_planes
+from packer.pixels.nearest_lines import stored_lines
 from packer.pixels.placement import Placement
 from packer.pixels.valid_mean import is_valid
 from readers.contract.tiles import Size
@@ -23,22 +23,24 @@ def store_picture(pixels: NDArray[Any], placement: Placement, interpolation: str
 
     area and cubic take the area mean on sides that shrink; OpenCV grows sides, and shrinks them for linear.
     """
-    if interpolation == "nearest" or placement.scaled == placement.source:
-        store_nearest(pixels.transpose(2, 0, 1), placement, fill, out)
-        return
     if placement.is_filled:
         out[...] = fill
+    target = out[(slice(None), *placement.region)]
+    if placement.scaled == placement.source:
+        split_planes(pixels[placement.taken], target)
+        return
+    if interpolation == "nearest":
+        rows, columns = stored_lines(placement)
+        split_planes(pixels.take(rows, axis=0).take(columns, axis=1), target)
+        return
     shrunk: Size = placement.source
     if interpolation != "linear":
         shrunk = min(shrunk[0], placement.scaled[0]), min(shrunk[1], placement.scaled[1])
     if shrunk == placement.scaled == out.shape[1:]:
         area_mean(pixels, out)
         return
-    planes: Planes = np.ascontiguousarray(pixels.transpose(2, 0, 1))
-    if shrunk != placement.source:
-        planes = np.empty((len(planes), *shrunk), pixels.dtype)
-        area_mean(pixels, planes)
-    target = out[(slice(None), *placement.region)]
+    planes = np.empty((len(out), *shrunk), pixels.dtype)
+    area_mean(pixels, planes) if shrunk != placement.source else split_planes(pixels, planes)
     for plane, row in zip(planes, target, strict=True):
         row[...] = _scaled(plane, placement.scaled, _GROW[interpolation])[placement.taken]
 
@@ -50,8 +52,9 @@ def store_with_data(pixels: NDArray[Any], placement: Placement, interpolation: s
     numbers, with 0 for missing ones, and of 1 and 0 for the numbers that are there. It is missing if the second is
     below a half.
     """
-    for band, plane in enumerate(out):
-        numbers = pixels[..., band : band + 1]
+    planes = np.empty((len(out), *pixels.shape[:2]), pixels.dtype)
+    split_planes(pixels, planes)
+    for plane, numbers in zip(out, planes[..., None], strict=True):
         valid = is_valid(numbers, fill)
         if valid.all() or interpolation == "nearest" or placement.scaled == placement.source:
             store_picture(numbers, placement, interpolation, plane[None], fill)

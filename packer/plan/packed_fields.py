@@ -47,4 +47,4 @@ def _stored(field: Field, choice: FieldChoice) -> Field:
             f"--image-dtype {choice.image.dtype}: this pack has images of {np.dtype(field.dtype)} as they "
             "were in the files; leave it out"
         )
-    return picture_field(IMAGE, dtype, None, field.bands)
+    return replace(picture_field(IMAGE, dtype, None, field.bands), times=field.times)

@@ -10,6 +10,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from packer.errors import first_of
 from packer.report.charts import class_charts, histogram, share_text, titled
 from packer.report.field_draw import FieldDraw
 from packer.report.gather import BINS
@@ -21,6 +22,8 @@ from readers.report.axes import Axis
 from readers.report.bars import Bar, bar_chart
 from readers.statistics import deviation, mean
 
+MOST_BANDS = 16
+"""The most bands whose mean is given."""
 OBJECT_SIZES = (16, 64, 256, 1024, 4096, 16384)
 """Objects are counted by their pixels between these numbers."""
 
@@ -53,9 +56,9 @@ def _counted(manifest: Manifest, field: Field) -> Iterator[str]:
     if KINDS[field.kind].has_mean and rows:
         scale = "" if field.range is None else f", where {field.range[0]:,.6g} is 0 and {field.range[1]:,.6g} is 1"
         means, deviations = mean(field, statistics), deviation(field, statistics)
-        names = [f"{name}: " for name in field.bands or ()] if len(means) > 1 else [""]
+        names = [f"{name}: " for name in (field.bands or ())[: len(means)]] if len(means) > 1 else [""]
         texts = [f"{n}{m:,.5g} ± {d:,.5g}" for n, m, d in zip(names, means, deviations, strict=True)]
-        yield f"Mean and deviation of all rows{scale}: {'; '.join(texts)}."
+        yield f"Mean and deviation of all rows{scale}: {'; '.join(first_of(texts, MOST_BANDS, 'bands'))}."
     if isinstance(statistics, ValueStatistics):
         share = statistics.invalid / max(1, statistics.numbers + statistics.invalid)
         yield f"{share_text(share)} of the pixels of all rows have no value."

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.decoding.arrays import ARRAY, class_numbers
+from packer.decoding.arrays import ARRAY, check_bands_last, class_numbers
 from packer.decoding.decode import check_same_size, header_of
 from packer.decoding.header import Header
 from packer.decoding.raw_file import naming
@@ -240,6 +240,8 @@ class Rows(Source):
             data = class_numbers(data)
         if self.gives_volumes:
             return data, header_of_volume(data)
+        if not isinstance(data, bytes):
+            check_bands_last(data.shape, data.dtype)
         return data, header_of(data, sys.maxsize)  # --max-pixels is checked when it is decoded
 
     def _check_sides(self) -> None:

@@ -46,6 +46,7 @@ def read_field(entry: Entry) -> Field:
         encoding=entry.text("encoding"),
         tile=entry.maybe("tile", lambda key: entry.wholes(key, least=1)),
         no_data=entry.has("no_data") and entry.truth("no_data"),
+        times=entry.whole("times", least=2) if entry.has("times") else 1,
     )
     for checked in (_name, _table, _shape, _fill, _range, _encoding):
         for key, wrong in checked(field):
@@ -81,6 +82,10 @@ def _table(field: Field) -> Iterator[tuple[str, str]]:
         1 <= len(field.bands) <= MOST_BANDS and all(1 <= len(band) <= LONGEST_BAND for band in field.bands)
     ):
         yield "bands", f"expected 1 to {MOST_BANDS} names of 1 to {LONGEST_BAND} characters"
+    if field.times > 1 and len(field.bands or ()) % field.times:
+        yield "times", f"expected dates of equally many bands of a picture, found {field.times}"
+    if field.times > 1 and field.kind != PICTURE:
+        yield "times", "expected dates of pictures only"
     if KINDS[field.kind].has_classes != (field.classes is not None):
         yield "classes", "expected null" if field.classes is not None else "is missing; expected a table of classes"
     elif field.form == INDEX and field.classes is not None and field.dtype != field.classes.index_dtype:

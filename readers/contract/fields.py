@@ -59,6 +59,8 @@ class Field:
     """The sides of a tile, one for each side of a row, if the encoding has tiles."""
     no_data: bool = False
     """True of a picture in which `fill` marks the numbers of pixels without data, besides padding."""
+    times: int = 1
+    """The dates of a picture that is a time series. Its bands come date by date."""
 
     @property
     def native(self) -> bool:
@@ -146,6 +148,11 @@ class Field:
         return (*self.planes, *sides) if self.shape else ()
 
     @property
+    def delivered_planes(self) -> tuple[int, ...]:
+        """The dimensions of a row before its sides as readers deliver it: of a time series, dates and bands."""
+        return (self.times, self.numbers // self.times) if self.times > 1 else self.planes
+
+    @property
     def pixel_bytes(self) -> int:
         return int(self.dtype[2:]) * self.numbers
 
@@ -168,6 +175,7 @@ class Field:
             "encoding": self.encoding,
             "tile": None if self.tile is None else list(self.tile),
             **({"no_data": True} if self.no_data else {}),
+            **({"times": self.times} if self.times > 1 else {}),
         }
 
 

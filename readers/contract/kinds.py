@@ -43,7 +43,7 @@ KINDS = {
         {PLANES: ("|u1",), BITS: ("|u1",)}, "classes that may overlap", "in no class", has_classes=True
     ),
 }
-MOST_BANDS = 16
+MOST_BANDS = 512
 NAN = "nan"
 """The fill of values where padding is not a number, as JSON has it."""
 

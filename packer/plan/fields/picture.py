@@ -15,7 +15,7 @@ from packer.decoding.decode import check_image
 from packer.decoding.header import Header
 from packer.decoding.no_data_choice import FILE, NONE, number_of
 from packer.decoding.rules import FileRules, ImageRules
-from packer.errors import BadPair, UsageError
+from packer.errors import BadPair, UsageError, counted
 from packer.pixels.choices import FLOATS, IMAGE_DTYPES, NUMBERS
 from packer.pixels.field_options import PictureField
 from packer.plan.fields.planned_field import PlannedField
@@ -92,6 +92,12 @@ class PlannedPicture(PlannedField):
                 f"names {in_file.fill} for pixels without data, and other files {self.fill}; "
                 f"{self._flag('nodata')} NUMBER states one for all, {self._flag('nodata')} none leaves them"
             )
+        bands, most = len(in_file.bands or ()), len(self.bands or ())
+        if self.options.times > 1 and bands != most:
+            raise BadPair(
+                f"has {counted(bands, 'band')}, and most files have {most}: time series have one number of dates. Pad "
+                f"shorter ones with a number for no data ({self._flag('nodata')})"
+            )
         self.check_same_form(replace(in_file, fill=self.fill, read=self.read))
 
     def check(self, header: Header) -> None:
@@ -110,7 +116,19 @@ class PlannedPicture(PlannedField):
                 f"{self._flag('bands')} all stores the numbers of the files, and {self._flag('dtype')} float32 with "
                 f"{self._flag('range')} has NaN for them"
             )
-        return field if fill is None else replace(field, fill=fill, no_data=True)
+        field = field if fill is None else replace(field, fill=fill, no_data=True)
+        return self._in_dates(field)
+
+    def _in_dates(self, field: Field) -> Field:
+        """Return the field with its number of dates."""
+        times = self.options.times
+        if times > 1 and (self.bands is None or field.numbers % times):
+            what = "stores red, green and blue" if self.bands is None else f"stores {counted(field.numbers, 'band')}"
+            raise UsageError(
+                f"{self._flag('times')} {times}: the build {what}, which are not {times} dates of equally many bands; "
+                f"{self._flag('bands')} all stores all bands of the files"
+            )
+        return replace(field, times=times)
 
     def _fill(self, text: str, dtype: str) -> int | str | None:
         """Return how pixels without data are marked, if files of this type write this number for them; None if the
@@ -156,10 +174,10 @@ class PlannedPicture(PlannedField):
         return f", and {self._flag('range')} LOW,HIGH makes 8 bits of them: LOW becomes 0, HIGH 255"
 
     def _flag(self, option: str) -> str:
-        """Return the option that a user types: dtype, range, nodata, or bands."""
+        """Return the option that a user types: dtype, range, nodata, times, or bands."""
         if self.name != IMAGE:
             return f"--field {self.name}: {option}"
-        return f"--{option}" if option in ("nodata", "bands") else f"--image-{option}"
+        return f"--{option}" if option in ("nodata", "bands", "times") else f"--image-{option}"
 
 
 plan = PlannedPicture.of

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from packer.decoding.header import Header
-from packer.errors import BadPair, UsageError, counted
+from packer.errors import BadPair, UsageError, counted, first_of
 from packer.pixels.field_options import FieldOptions, ReadRule
 from packer.pixels.jpeg_rules import JpegRules, can_be_jpeg
 from packer.recipe.field_rule import FieldRule
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 LEAST_TILE, MOST_TILE = 16, 4096
+MOST_NAMED = 16
+"""The most bands that a message names."""
 """The sides of tiles: smaller ones are more table than picture, larger ones are read whole for a window."""
 
 
@@ -138,7 +140,7 @@ def _forms(*fields: PlannedField) -> Iterator[str]:
     bands = {field.bands or () for field in fields}
     are_named = len(bands) > 1 and len(set(map(len, bands))) == 1
     for field in fields:
-        names = f" ({', '.join(field.bands)})" if field.bands and are_named else ""
+        names = f" ({', '.join(first_of(field.bands, MOST_NAMED))})" if field.bands and are_named else ""
         count = f"{counted(len(field.bands), 'band')}{names}" if field.bands else ""
         dtype = counted(field.few_bits, "bit") if field.few_bits else field.dtype and str(np.dtype(field.dtype))
         yield " of ".join(filter(None, (count, dtype)))

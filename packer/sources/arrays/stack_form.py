@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.decoding.arrays import ARRAY, header_by
+from packer.decoding.arrays import ARRAY, FEW, header_by
 from packer.decoding.decode import check_label
 from packer.decoding.header import Header
 from packer.decoding.raw_file import naming
@@ -40,7 +40,7 @@ class Stack(Shaped, Protocol):
 
 FIRST, LAST = 0, 2
 """The axis of the channels in a row: the first of (N,C,H,W), the last of (N,H,W,C). (N,H,W) has none."""
-FEW = 4
+LIKELY = 4
 MOST_ROWS = 1 << 30
 """A build has the keys of all rows in memory."""
 ArrayShape: TypeAlias = tuple[int, ...]
@@ -96,14 +96,14 @@ def shape_text(stack: Shaped) -> str:
 def _likeliest(image: ArrayShape, label: ArrayShape) -> list[Axes]:
     """Return where the channels of both may be if both have one height and width: those ways of the fewest channels.
 
-    Up to 4 channels are likelier than up to 16, and these are likelier than more.
+    Up to 4 channels are likelier than up to 16, these are likelier than up to 512, and these than more.
     """
     ways: dict[int, list[Axes]] = {}
     for axes in product(_axes(image), _axes(label)):
         (size, channels), (label_size, label_channels) = map(_size, (image, label), axes)
         if size == label_size:
             most = max(channels, label_channels)
-            ways.setdefault(sum(most > limit for limit in (FEW, MOST_BANDS)), []).append(axes)
+            ways.setdefault(sum(most > limit for limit in (LIKELY, FEW, MOST_BANDS)), []).append(axes)
     return ways[min(ways)] if ways else []
 
 
