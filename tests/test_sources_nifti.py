@@ -161,7 +161,7 @@ def test_a_volume_is_read_once_for_all_of_its_slices(tmp_path: Path, monkeypatch
     files = {"images/a.nii.gz": GOOD, "labels/a.nii": nifti(volume(2, most=4))}
     read, all_bytes = list[str](), Volume.all_bytes
 
-    def watched(volume: Volume) -> bytearray:
+    def watched(volume: Volume) -> memoryview:
         read.append(volume.path.name)
         return all_bytes(volume)
 
@@ -226,7 +226,7 @@ GOOD = nifti(volume(5))
 
 
 def changed(at: int, layout: str, *numbers: float) -> bytes:
-    data = bytearray(GOOD)
+    data = memoryview(GOOD)
     struct.pack_into(layout, data, at, *numbers)
     return bytes(data)
 
@@ -384,7 +384,7 @@ def test_a_damaged_volume_is_unpacked_once(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "images/a.nii").write_bytes(data[:-6] + b"\1" + data[-5:])
     opened, unpack = list[Path](), Volume.all_bytes
 
-    def counted(volume: Volume) -> bytearray:
+    def counted(volume: Volume) -> memoryview:
         opened.append(volume.path)
         return unpack(volume)
 

@@ -71,7 +71,9 @@ def ranged(numbers: Pixels, low: float, high: float) -> NDArray[np.float32]:
 
 
 def upright(pixels: Pixels, header: Header) -> Pixels:
-    """Turn the pixels upright."""
+    """Turn the pixels upright. They are in one piece, pixel by pixel, or plane by plane if they were and stay."""
+    if header.orientation == 1 and pixels.T.swapaxes(-1, -2).flags.c_contiguous:
+        return pixels
     if header.orientation >= 5:
         pixels = pixels.swapaxes(0, 1)
     if header.orientation in (2, 3, 6, 7):

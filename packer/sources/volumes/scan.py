@@ -92,10 +92,10 @@ class Scan:
         """Return a slice made of the values of each channel."""
         if len(planes) == 1:
             return planes[0]
-        numbers = np.stack([plane.astype(self.value_dtype, copy=False) for plane in planes], -1)
-        return Strip(self.header(), FilePixels(numbers))
+        numbers = np.stack([plane.astype(self.value_dtype, copy=False) for plane in planes])
+        return Strip(self.header(), FilePixels(numbers.transpose(1, 2, 0)))
 
-    def slice(self, number: int, wholes: Sequence[bytearray | None]) -> NDArray[Any] | Strip:
+    def slice(self, number: int, wholes: Sequence[memoryview | None]) -> NDArray[Any] | Strip:
         """Return a slice. `wholes` has all bytes of each file that is not read in parts."""
         sources = [
             partial(_plane, volume, whole, channel)
@@ -109,5 +109,5 @@ class Scan:
         return source(number) if self.scaling is None else self.scaling.slice(source, number)
 
 
-def _plane(volume: Volume, whole: bytearray | None, channel: int, number: int) -> NDArray[Any]:
+def _plane(volume: Volume, whole: memoryview | None, channel: int, number: int) -> NDArray[Any]:
     return volume.values(volume.numbers(number, whole, channel))

@@ -18,12 +18,12 @@ class UnpackedVolumes:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._kept: OrderedDict[str, tuple[list[FileState], bytearray | str]] = OrderedDict()
+        self._kept: OrderedDict[str, tuple[list[FileState], memoryview | str]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._kept)
 
-    def bytes(self, volume: Volume, most: int) -> bytearray:
+    def bytes(self, volume: Volume, most: int) -> memoryview:
         """Return all bytes of a volume, and keep the bytes of the last `most` volumes.
 
         Raise BadPair for each slice of a volume that cannot be read.
@@ -50,7 +50,7 @@ class UnpackedVolumes:
             self._kept.popitem(last=False)
 
 
-def _read(volume: Volume) -> bytearray | str:
+def _read(volume: Volume) -> memoryview | str:
     """Return all bytes, or why they cannot be read."""
     try:
         return volume.all_bytes()

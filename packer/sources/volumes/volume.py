@@ -19,6 +19,7 @@ from packer.sources.file_states import FileState, state_of
 from packer.sources.volumes.formats import read_volume
 from packer.sources.volumes.volume_header import VolumeHeader
 from packer.sources.volumes.voxels import Voxels
+from readers.huge_pages import map_memory
 
 THIRD = 2
 """The axis along which most scans have their slices, and along which a slice is stored in one piece."""
@@ -91,12 +92,13 @@ class Volume:
         """The type of the values: float32 if they are scaled, because then they are not whole any more."""
         return np.dtype(np.float32) if self.header.is_scaled else self.header.dtype.newbyteorder("=")
 
-    def all_bytes(self) -> bytearray:
+    def all_bytes(self) -> memoryview:
         """Return what is before the numbers, and the numbers. Raise BadPair if a length or a checksum is wrong."""
         size = self.header.size
         if size > MOST_BYTES:
             raise BadPair(f"has {size:,} bytes, and at most {MOST_BYTES:,} are read at once; {IN_PARTS}")
-        every, end = bytearray(self.voxels.offset + size), 0
+        length, end = self.voxels.offset + size, 0
+        every = memoryview(map_memory(length))[:length]
         for piece in self.pieces():
             every[end : end + len(piece)] = piece
             end += len(piece)
@@ -126,7 +128,7 @@ class Volume:
             if not missing:
                 data.clear()
 
-    def numbers(self, number: int, whole: bytearray | None = None, channel: int = 0) -> NDArray[Any]:
+    def numbers(self, number: int, whole: memoryview | None = None, channel: int = 0) -> NDArray[Any]:
         """Return the stored numbers (H,W) of a slice of a channel, from all bytes if these are given or needed."""
         if self.is_read_whole or whole is not None:
             cut: NDArray[Any] = self.turn.apply(self._channel(whole or self.all_bytes(), channel))[number]
@@ -165,7 +167,7 @@ class Volume:
         numbers = np.frombuffer(raw, self.header.dtype)
         return numbers.reshape(rows, columns, -1)[..., channel if self.header.is_interleaved else 0]
 
-    def _channel(self, every: bytearray, channel: int) -> NDArray[Any]:
+    def _channel(self, every: memoryview, channel: int) -> NDArray[Any]:
         """Return the numbers (slices, rows, columns) of a channel in all bytes."""
         sides, start = self.header.sides, self.voxels.offset
         if self.header.is_interleaved:

@@ -91,7 +91,7 @@ class WholeVolumes(VolumeSource):
         return lines, _together(digests)
 
 
-def _digest(volume: Volume, pieces: Iterable[bytes | bytearray]) -> str:
+def _digest(volume: Volume, pieces: Iterable[bytes | memoryview]) -> str:
     """Return the BLAKE3 of the header and the numbers of a file, unpacked."""
     digest = blake3(volume.header.text)
     for piece in pieces:
