@@ -22,6 +22,7 @@ from packer.config.values import (
     LIMIT,
     NO_DATA,
     NONE,
+    NUMBER,
     ORIENT,
     PATH,
     RANGE,
@@ -303,6 +304,13 @@ PICTURES = (
         choice(EDGES),
         "With --fit tile: pad the last tile of a side, or shift it back into the picture.",
         "pad",
+    ),
+    Option(
+        "pad",
+        "fields.image.pad",
+        NUMBER,
+        "The number around images, as stored.",
+        str(PictureField.pad),
     ),
     Option(
         "interpolation",
