@@ -255,8 +255,8 @@ class SegDataset(Dataset[Any]):
     def window(self, index: int, start: Sequence[int], size: Sides) -> Any:
         """Return a part of a sample, such as `window(0, (top, left), (512, 512))`. No transform is applied.
 
-        In rows in tiles, only the tiles that it touches are read. Outside of the picture the image is 0, and other
-        fields are what their padding is.
+        In rows in tiles, only the tiles that it touches are read. Outside of the picture a field is what its
+        padding is.
         """
         return self._samples.window(self._row(index), start, size)
 

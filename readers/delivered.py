@@ -47,7 +47,8 @@ class Delivered:
     @cached_property
     def fill(self) -> float | None:
         """The number of pixels outside of the picture; None if the crop decides it."""
-        return None if self.field.kind == PICTURE and not self.field.no_data else self.field.fill_number
+        is_free = self.field.kind == PICTURE and not self.field.no_data and self.field.fill == 0
+        return None if is_free else self.field.fill_number
 
     @property
     def expands(self) -> bool:

@@ -119,7 +119,7 @@ def test_each_band_is_scaled_as_if_it_were_alone(options: dict[str, Any], nodata
             assert np.array_equal(alone[row].label, every[row].label)
 
 
-@pytest.mark.parametrize("options", [{"fit": "tile", "size": (10, 20)}, {"fit": "native"}], ids=str)
+@pytest.mark.parametrize("options", [{"fit": "tile", "size": (10, 20), "pad": 5}, {"fit": "native"}], ids=str)
 @pytest.mark.parametrize("dtype", ["uint16", "float32"])
 def test_pictures_larger_than_memory_have_the_same_bytes(
     options: dict[str, Any], dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

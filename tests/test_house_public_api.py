@@ -55,7 +55,7 @@ FIELDS = {
     "ClassesField": ["name", "files", "classes", "form", "codec", "unknown", "threshold", "divisor", "nodata"],
     "IdsField": ["name", "files", "codec", "dtype"],
     "MultilabelField": ["name", "files", "classes", "form"],
-    "PictureField": ["name", "files", "bands", "range", "alpha", "dtype", "decode", "nodata", "times"],
+    "PictureField": ["name", "files", "bands", "range", "alpha", "dtype", "decode", "nodata", "pad", "times"],
     "ValuesField": ["name", "files", "invalid", "scale", "interpolation", "dtype"],
 }
 NOT_GIVEN: Any = {"unknown": None, "ignore": None}

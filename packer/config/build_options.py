@@ -61,6 +61,7 @@ class BuildOptions(TypedDict, total=False):
     image_dtype: str
     bands: str | Sequence[int] | Sequence[str]
     times: int
+    pad: float
     encode: Sequence[str]
     shard_size: int | str
     on_bad: str

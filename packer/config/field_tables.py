@@ -136,6 +136,7 @@ _PARSERS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("", "range"): _maybe(parse_range),
     ("", "alpha"): choice(ALPHAS).parse,
     ("", "decode"): choice(DECODES).parse,
+    ("", "pad"): _number,
     ("", "times"): whole(1, MOST_BANDS).parse,
     ("", "classes"): _maybe(_classes),
     ("", "unknown"): choice(UNKNOWNS).parse,

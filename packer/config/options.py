@@ -22,6 +22,7 @@ from packer.config.values import (
     LIMIT,
     NO_DATA,
     NONE,
+    NUMBER,
     ORIENT,
     PATH,
     RANGE,
@@ -310,6 +311,13 @@ PICTURES = (
         "shape.resolution",
         RESOLUTION,
         "Scale maps until pixels have this side, such as 10 metres, in the units of their coordinates.",
+    ),
+    Option(
+        "pad",
+        "fields.image.pad",
+        NUMBER,
+        "The number around images, as stored.",
+        str(PictureField.pad),
     ),
     Option(
         "interpolation",

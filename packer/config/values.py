@@ -242,8 +242,16 @@ def _check_kind(kind: str) -> None:
         raise ValueError(f"{kind!r}: expected a kind of finding: {', '.join(KINDS)}{did_you_mean(kind, KINDS)}")
 
 
+def parse_number(value: object) -> float:
+    """`-1024` is a number."""
+    if not re.fullmatch(r"[+-]?\d+(\.\d*)?([eE][+-]?\d{1,2})?", text := str(value).strip()):
+        raise ValueError(f"{text!r}: expected a number, such as -1024")
+    return float(text)
+
+
 SIZE = Kind("HxW|native", parse_size, format_size)
 RANGE = Kind("LOW,HIGH", parse_range, format_range)
+NUMBER = Kind("NUMBER", parse_number)
 BANDS = Kind("all|gray|rgb|BAND,BAND", band_choice, lambda value: bands_text(band_choice(value)))
 NO_DATA = Kind("file|none|NUMBER", no_data_choice)
 BYTES = Kind("BYTES", parse_bytes)

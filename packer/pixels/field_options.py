@@ -62,6 +62,8 @@ class PictureField(FieldOptions):
     decode: str = EXACT
     nodata: str = FILE
     """The number of pixels without data: the one that each file names, `none`, or a number such as `-9999` or `nan`."""
+    pad: float = 0
+    """The number around pictures that are smaller than their row or window, in the stored type."""
     times: int = 1
     """The dates of a time series, whose bands come date by date."""
     kind: ClassVar[str] = PICTURE

@@ -8,11 +8,12 @@ import numpy as np
 
 from packer.decoding.rules import FileRules
 from packer.errors import UsageError
-from packer.pixels.choices import NUMBERS
+from packer.pixels.choices import FLOATS, NUMBERS
 from packer.pixels.field_options import BY_KIND, PictureField
 from packer.plan.field_choice import FieldChoice
 from packer.plan.fields.by_kind import planned
 from packer.plan.fields.packed import PackedField
+from packer.plan.fields.picture import padded
 from packer.plan.fields.planned_field import PlannedField
 from packer.plan.found_rows import FoundRows
 from readers.contract.fields import IMAGE, LABEL, RGB, Field, classes_field, picture_field
@@ -39,7 +40,25 @@ def _stored(field: Field, choice: FieldChoice) -> Field:
     if field.name == LABEL:
         assert field.classes is not None, "the source has checked its kind"
         return classes_field(LABEL, choice.label.form, field.classes, None)
-    dtype = NUMBERS[choice.image.dtype] if field.name == IMAGE and choice.image.dtype else field.dtype
+    if field.name != IMAGE:
+        return field
+    image = _of_dtype(field, choice)
+    pad = choice.image.pad
+    if image.dtype != field.dtype and not pad:  # the number that the pack has, in the new type
+        pad = field.fill_number / _most(field) * _most(image)
+        pad = pad if image.dtype in FLOATS else round(pad)
+    return padded(image, pad, "--pad")
+
+
+def _most(field: Field) -> float:
+    """Return the number that counts as 1."""
+    assert field.range is not None, "the type of others does not change"
+    return field.range[1]
+
+
+def _of_dtype(field: Field, choice: FieldChoice) -> Field:
+    """Return the image of a pack in the type that --image-dtype names."""
+    dtype = NUMBERS[choice.image.dtype] if choice.image.dtype else field.dtype
     if field.kind != PICTURE or dtype == field.dtype:
         return field
     if field.range not in _SCALED or field.bands is None:

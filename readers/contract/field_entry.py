@@ -111,9 +111,11 @@ def _shape(field: Field) -> Iterator[tuple[str, str]]:
 def _fill(field: Field) -> Iterator[tuple[str, str]]:
     if field.no_data and field.kind != PICTURE:
         yield "no_data", "expected true for pictures only"
-    if field.kind == VALUES or field.no_data:
-        if not (field.fill == NAN and field.dtype[1] == "f") and not fits(field.fill, field.dtype):
-            yield "fill", f"expected a number of {field.dtype}, or 'nan' for floating point, found {field.fill!r}"
+    if field.kind in (VALUES, PICTURE):
+        may_be_nan = field.dtype[1] == "f" and (field.kind == VALUES or field.no_data)
+        if not (field.fill == NAN and may_be_nan) and not fits(field.fill, field.dtype):
+            nan = ", or 'nan'" if may_be_nan else ""
+            yield "fill", f"expected a number of {field.dtype}{nan}, found {field.fill!r}"
         return
     expected = 0
     if field.kind == CLASSES and field.form == INDEX and field.classes is not None:

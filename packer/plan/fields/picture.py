@@ -117,7 +117,7 @@ class PlannedPicture(PlannedField):
                 f"{self._flag('range')} has NaN for them"
             )
         field = field if fill is None else replace(field, fill=fill, no_data=True)
-        return self._in_dates(field)
+        return self._in_dates(padded(field, self.options.pad, self._flag("pad")))
 
     def _in_dates(self, field: Field) -> Field:
         """Return the field with its number of dates."""
@@ -174,10 +174,28 @@ class PlannedPicture(PlannedField):
         return f", and {self._flag('range')} LOW,HIGH makes 8 bits of them: LOW becomes 0, HIGH 255"
 
     def _flag(self, option: str) -> str:
-        """Return the option that a user types: dtype, range, nodata, times, or bands."""
+        """Return the option that a user types: dtype, range, nodata, times, pad, or bands."""
         if self.name != IMAGE:
             return f"--field {self.name}: {option}"
-        return f"--{option}" if option in ("nodata", "bands", "times") else f"--image-{option}"
+        return f"--{option}" if option in ("nodata", "bands", "times", "pad") else f"--image-{option}"
+
+
+def padded(field: Field, pad: float, flag: str) -> Field:
+    """Return a picture with the number around it; 0 leaves the one that it has."""
+    if pad == 0:
+        return field
+    if field.no_data:
+        raise UsageError(
+            f"{flag} {pad:g}: padding is pixels without data, which have the number {field.fill}; leave it out, or "
+            "state --nodata none"
+        )
+    number = float(np.dtype(field.dtype).type(pad)) if field.dtype in FLOATS else pad
+    fill = int(number) if number == int(number) else number
+    is_scaled = field.dtype in FLOATS and field.range == (0, 1)
+    if not fits(fill, field.dtype) or (is_scaled and not 0 <= fill <= 1):
+        numbers = f"{np.dtype(field.dtype)} from 0 to 1" if is_scaled else str(np.dtype(field.dtype))
+        raise UsageError(f"{flag} {pad:g}: is no number of the stored type, which is {numbers}")
+    return replace(field, fill=fill)
 
 
 plan = PlannedPicture.of

@@ -70,12 +70,28 @@ class PictureKind:
         """Store the image in its planes. The hash is made of the numbers that it was decoded to."""
         direct = decoded.pixels.dtype == out.dtype and (out.dtype == np.uint8 or self._field.range != (0, 1))
         planes = self._planes(decoded, origin, out if direct else None)
+        padding = self._padding(decoded, origin)
         if planes.dtype == np.uint8 and self._scaled is not None:
             self._scaled.take(planes, out=out, mode="clip")  # "raise" would copy twice
-            return StoredRow(_statistics(planes[0].size, (byte_sums(plane, self._scaled) for plane in planes)), planes)
-        if not direct:
+            if not padding:
+                sums = (byte_sums(plane, self._scaled) for plane in planes)
+                return StoredRow(_statistics(planes[0].size, sums), planes)
+        elif not direct:
             np.copyto(out, self._as_stored(planes))
+        for part in padding:
+            out[part] = self._field.fill_number
         return StoredRow(_counted(self._field, out), planes)
+
+    def _padding(self, decoded: Decoded, origin: Origin | None) -> list[tuple[Any, ...]]:
+        """Return the parts of a row around its picture, if they have another number than 0."""
+        placement = self._geometry.placement(decoded.size, origin)
+        if self._field.no_data or self._field.fill == 0 or not placement.is_filled:
+            return []
+        rows, columns = placement.region
+        above, below = slice(0, rows.start), slice(rows.stop, None)
+        before, after = slice(0, columns.start), slice(columns.stop, None)
+        parts = [(above, slice(None)), (below, slice(None)), (rows, before), (rows, after)]
+        return [(slice(None), *part) for part in parts]
 
     def _planes(self, decoded: Decoded, origin: Origin | None, out: NDArray[Any] | None) -> NDArray[Any]:
         """Bring the image to the stored size, in `out` if it is given."""
