@@ -86,6 +86,12 @@ def test_degrees_over_metres_are_refused(name: str | None) -> None:
         place(_read(_feature(SQUARE), **crs), TIF)
 
 
+@pytest.mark.parametrize("name", ["EPSG:32632", "urn:ogc:def:crs:EPSG::32632", "urn:ogc:def:crs:EPSG:6.9:32632"])
+def test_every_form_of_a_code_is_read(name: str) -> None:
+    with pytest.raises(BadPair, match=r"EPSG:32632, and the GeoTIFF has EPSG:32633"):
+        place(_read(_feature(SQUARE), crs={"type": "name", "properties": {"name": name}}), TIF)
+
+
 def test_both_orders_of_bytes_are_read() -> None:
     """The fewest tags that place a picture, in a TIFF of either order and in a BigTIFF."""
     for order, big in (("<", False), (">", False), ("<", True), (">", True)):

@@ -24,7 +24,7 @@ from packer.plan.make_plan import make_plan
 from packer.plan.request import Request
 from packer.publish.remarks import load_remarks
 from packer.sources.annotated import annotated
-from packer.sources.annotated.annotation_files import read_annotations
+from packer.sources.annotated.annotation_files import read_identified
 from packer.sources.annotated.known_sizes import KnownSizes
 from packer.sources.files.folder import FolderSource
 from readers import open_dataset
@@ -171,11 +171,11 @@ def test_a_plan_reads_a_good_file_once_before_the_sample(
     (raw / "b.json").write_text("[")
     read = list[str]()
 
-    def counted(folder: FolderSource, part: str) -> bytes:
+    def counted(folder: FolderSource, part: str) -> tuple[bytes, str]:
         read.append(part)
-        return read_annotations(folder, part)
+        return read_identified(folder, part)
 
-    monkeypatch.setattr(annotated, "read_annotations", counted)
+    monkeypatch.setattr(annotated, "read_identified", counted)
     settings = {"raw": str(raw), "out": str(tmp_path / "out"), "workers": "1", "on-bad": "skip"}
     plan = make_plan(Request.from_settings(effective({**settings, "annotations": "{key}.json"})))
     assert len(plan.rejects) == 1

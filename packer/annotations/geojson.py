@@ -29,7 +29,7 @@ PROPERTIES = ("class", "class_name", "category", "label", "name", "type")
 """The properties that may have the category of a feature, in any case."""
 DEFAULT_CATEGORY = "object"
 DEGREES = 4326
-_EPSG = re.compile(r"EPSG:[\d.]*:?(\d{1,9})$")
+_EPSG = re.compile(r"EPSG:(?:[\d.]*:)?(\d{1,9})$")
 _MOST_DEPTH = 20
 
 
@@ -90,16 +90,21 @@ def place(picture: AnnotatedPicture, image: bytes) -> AnnotatedPicture:
     return replace(picture, annotations=tuple(placed))
 
 
+def system_of(shape: GroundPolygon, ground: Ground) -> int | None:
+    """Return the EPSG code of coordinates; None if the file does not say it."""
+    points = np.concatenate(shape.rings)
+    if shape.epsg is None and ground.is_projected and len(points) and (np.abs(points) <= (180, 90)).all():
+        return DEGREES  # what GeoJSON says it is, and it looks so
+    return shape.epsg
+
+
 def _check_system(shape: GroundPolygon, ground: Ground) -> None:
     """Refuse coordinates of another system than the picture has."""
-    points = np.concatenate(shape.rings)
-    epsg = shape.epsg
-    if epsg is None and ground.is_projected and len(points) and (np.abs(points) <= (180, 90)).all():
-        epsg = DEGREES  # what GeoJSON says it is, and it looks so
+    epsg = system_of(shape, ground)
     if None not in (epsg, ground.epsg) and epsg != ground.epsg:
         raise BadPair(
             f"has coordinates of EPSG:{epsg}, and the GeoTIFF has EPSG:{ground.epsg}; "
-            f"convert them with: ogr2ogr -t_srs EPSG:{ground.epsg} -lco RFC7946=NO"
+            f"--reproject brings them there, or: ogr2ogr -t_srs EPSG:{ground.epsg} -lco RFC7946=NO"
         )
 
 

@@ -35,6 +35,7 @@ class BuildOptions(TypedDict, total=False):
     annotations: str
     paint: str
     crowd: str
+    reproject: bool
     classes: str | int | PathLike[str] | Sequence[str] | ClassTable
     ignore: Sequence[str | int]
     label_codec: str

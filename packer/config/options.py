@@ -229,6 +229,12 @@ LABELS = (
         AS_CLASS,
     ),
     Option(
+        "reproject",
+        "fields.reproject",
+        FLAG,
+        "With GeoJSON, shapefiles and GeoPackages: bring polygons to the coordinate system of their GeoTIFF.",
+    ),
+    Option(
         "classes",
         "fields.label.classes",
         CLASSES,

@@ -25,7 +25,10 @@ OTHER_PICTURES = (
 )
 """Suffixes of pictures that cannot be packed."""
 
-ANNOTATIONS = (".json", ".geojson", ".xml", ".txt")
+SHAPEFILE = ".shp"
+VECTORS = (SHAPEFILE, ".gpkg")
+"""Suffixes of shapes on the ground, which GDAL reads."""
+ANNOTATIONS = (".json", ".geojson", ".xml", ".txt", *VECTORS)
 """Suffixes of files of annotations. A template without one of all these suffixes fits every picture."""
 
 SPLIT, KEY, CHANNEL = "split", "key", "channel"

@@ -34,6 +34,7 @@ class FieldChoice:
     palettes_differ: bool
     paint: str
     crowd: str
+    reproject: bool
     encode: tuple[tuple[str, str], ...]
     """The encoding of each field that has one."""
 

@@ -32,6 +32,8 @@ def choose_classes(found_rows: FoundRows, choice: FieldChoice) -> FoundRows:
         raise UsageError(f"--label-codec {choice.label.codec}: reads label pictures; annotations are painted")
     painted = [(number, field) for number, field in enumerate(choice.all) if number and not field.files]
     source = replace(found_rows.source, painted=tuple(PaintedField(number, field.kind) for number, field in painted))
+    if choice.reproject:
+        source = source.reprojected()
     objects, sizes, outlines, lost = source.count(found_rows.refs)
     every = _numbered(
         load_class_table(found_rows.raw, table_or_values(choice.label.classes)) or _table(source.names, objects)

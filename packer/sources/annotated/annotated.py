@@ -6,7 +6,7 @@ import io
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import compress, repeat
 from typing import Any, ClassVar, NamedTuple
@@ -17,19 +17,23 @@ from numpy.typing import NDArray
 
 from packer.annotations.annotation import AnnotatedPicture, check_categories
 from packer.annotations.formats import annotation_format, is_embedded, picture_format
+from packer.annotations.geojson import NAME as GEOJSON
 from packer.annotations.paint import LOST_LATER, Brush, Canvas
 from packer.annotations.picture_format import AnnotationFormat
+from packer.annotations.reproject import library as pyproj
+from packer.annotations.reproject import reproject_tools, reprojected
 from packer.decoding.arrays import ARRAY, header_by
 from packer.decoding.decode import header_of
 from packer.decoding.file_types import read_header
 from packer.decoding.header import Header
 from packer.decoding.raw_file import naming
 from packer.decoding.raw_pixels import upright
-from packer.errors import BadPair
+from packer.errors import BadPair, UsageError
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Heads, LinesOf, Loaded, Source
-from packer.sources.annotated.annotation_files import read_annotations
+from packer.sources.annotated.annotation_files import read_annotations, read_identified
 from packer.sources.annotated.known_sizes import KnownSizes
+from packer.sources.annotated.vector_files import is_vector, vector_tools
 from packer.sources.ask_all import ask_all
 from packer.sources.files.folder import FolderSource
 from packer.sources.files.objects import ObjectsSource
@@ -84,6 +88,8 @@ class AnnotatedSource(Source):
     """The categories that a list of the format names."""
     sizes: KnownSizes = field(default_factory=KnownSizes, repr=False, compare=False)
     """The sizes in files that were read while the plan was made. Workers have none, because they read the files."""
+    reprojects: bool = False
+    """True if polygons are brought to the coordinate system of their picture."""
     kind: ClassVar[str] = "annotated"
     is_painted: ClassVar[bool] = True
 
@@ -100,7 +106,19 @@ class AnnotatedSource(Source):
         """The rule of the format, the rules of painting, and the list that gives numbers in the files their names."""
         rules = f"{self.reader.rule}, paint {self.brush.order}, crowds {self.brush.crowds}, {NOTES}"
         listed = blake3("\n".join(self.names).encode()).hexdigest()[:16]
-        return (*self.files.tools, f"{rules}, categories {listed}" if self.names else rules)
+        vectors = vector_tools() if any(map(is_vector, self.templates)) else ()
+        reprojected = reproject_tools() if self.reprojects else ()
+        painted = f"{rules}, categories {listed}" if self.names else rules
+        return (*self.files.tools, *vectors, *reprojected, painted)
+
+    def reprojected(self) -> AnnotatedSource:
+        """Return the source with polygons in the coordinate system of their picture."""
+        if self.format != GEOJSON:
+            raise UsageError(
+                f"--reproject: {self.format} has no coordinates on the ground; GeoJSON and files of GIS have"
+            )
+        pyproj()
+        return replace(self, reprojects=True)
 
     def rows(self) -> Iterator[RowRef]:
         return self.files.rows()
@@ -141,11 +159,11 @@ class AnnotatedSource(Source):
 
     def read(self, part: str) -> tuple[AnnotatedPicture, str]:
         """Return the annotations at a part of a row, and what identifies them."""
-        data = read_annotations(self.files, part)
+        data, identity = read_identified(self.files, part)
         with naming(part):
             picture = picture_format(self.format).read(data, self.names)
             check_categories({annotation.category for annotation in picture.annotations})
-            return picture, blake3(data).hexdigest()
+            return picture, identity
 
     def size_of(self, part: str) -> Size | None:
         """Return the size that the annotations give their picture."""
@@ -176,14 +194,16 @@ class AnnotatedSource(Source):
         facts = json.loads(self.files.to_text())
         brush = {**vars(self.brush), "numbers": dict(self.brush.numbers), "elsewhere": sorted(self.brush.elsewhere)}
         more = {"format": self.format, "painted": self.painted, "brush": brush, "names": self.names}
-        return json.dumps({**facts, "kind": self.kind, "of": facts["kind"], **more})
+        rule = {"reprojects": True} if self.reprojects else {}
+        return json.dumps({**facts, "kind": self.kind, "of": facts["kind"], **more, **rule})
 
     @classmethod
     def from_json(cls, facts: dict[str, Any]) -> AnnotatedSource:
         of = ObjectsSource if facts["of"] == ObjectsSource.kind else FolderSource
         brush = Brush(**{**facts["brush"], "elsewhere": frozenset(facts["brush"]["elsewhere"])})
         painted = tuple(PaintedField(number, kind, tuple(planes)) for number, kind, planes in facts["painted"])
-        return cls(of.from_json(facts), facts["format"], painted, brush, tuple(facts["names"]))
+        source = cls(of.from_json(facts), facts["format"], painted, brush, tuple(facts["names"]))
+        return replace(source, reprojects=facts.get("reprojects", False))
 
     def files_of(self, ref: RowRef) -> RowRef:
         """Return a row without its painted fields."""
@@ -249,6 +269,8 @@ class AnnotatedSource(Source):
         picture, identity = self.read(part)
         with naming(part):
             size = self._size(picture.size, header)
+            if self.reprojects:
+                picture = reprojected(picture, image)
             canvas = Canvas(self.reader.to_pixels(picture, image), size, self.brush)
         return _Painted(canvas, identity, header if header and self._is_stored(picture.size, header) else None)
 

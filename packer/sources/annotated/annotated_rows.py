@@ -13,7 +13,9 @@ from packer.pairs.pairing_rules import PairingRules
 from packer.recipe.row_ref import RowRef
 from packer.sources.annotated.annotated import AnnotatedSource
 from packer.sources.annotated.annotation_files import CERTAIN, annotations_by, annotations_in
+from packer.sources.annotated.vector_files import is_vector, library
 from packer.sources.files.folder import FolderSource, images_of
+from packer.sources.files.objects import ObjectsSource
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,10 @@ def annotated_rows(
     annotations = annotations_in(folder, files) if template is None else annotations_by(template, image, folder, files)
     if annotations is None:
         return None
+    if is_vector(annotations.template):
+        if isinstance(folder, ObjectsSource):
+            raise UsageError("shapefiles and GeoPackages are not read from a store; copy them into a folder")
+        library()
     if annotations.doubt:
         raise InputError(
             f"{folder.raw}: the objects in {annotations.template} could be {annotations.doubt}; a label needs "

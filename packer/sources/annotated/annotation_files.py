@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from blake3 import blake3
+
 from packer.annotations.annotation import check_categories
-from packer.annotations.formats import format_of, is_embedded
+from packer.annotations.formats import format_of, is_embedded, picture_format
+from packer.annotations.geojson import NAME as GEOJSON
 from packer.annotations.json_values import MOST_BYTES
 from packer.annotations.picture_format import PictureFormat
 from packer.annotations.unread import why_unread
@@ -21,7 +24,8 @@ from packer.pairs.match import match_files
 from packer.pairs.name_suffixes import with_suffixes
 from packer.pairs.suggest import suggest_templates
 from packer.pairs.template import Template
-from packer.sources.files.folder import FolderSource
+from packer.sources.annotated.vector_files import as_geojson, check_finished, is_vector
+from packer.sources.files.folder import FolderSource, files_of_shapefile, identity_of_files, is_shapefile
 
 _LABEL_WORD = re.compile(r"(?<![a-z])(labels?|masks?|gt|seg|segmentations?|truth)(?![a-z])", re.IGNORECASE)
 SAMPLE = 5
@@ -131,16 +135,31 @@ def _embed(file_format: PictureFormat, paths: Sequence[str], folder: FolderSourc
 
 
 def read_annotations(folder: FolderSource, path: str) -> bytes:
-    """Return the bytes of a file, unless it is larger than any file of one picture."""
+    """Return the bytes of a file, unless it is larger than any file of one picture. Shapes of GDAL become GeoJSON."""
+    return read_identified(folder, path)[0]
+
+
+def read_identified(folder: FolderSource, path: str) -> tuple[bytes, str]:
+    """Return the bytes of a file, and what identifies it."""
+    if is_vector(path):
+        check_finished(folder.raw, path)
+    files = files_of_shapefile(folder.raw, path) if is_shapefile(path) else [path]
     with naming(path):
-        size = folder.size_of(path)
+        size = sum(map(folder.size_of, files))
         if size > MOST_BYTES:
             raise BadPair(f"has {size:,} bytes; a file of one picture has at most {MOST_BYTES:,}")
-    return folder.read(path)
+    contents = {name: folder.read(name) for name in files}
+    identity = identity_of_files([blake3(data).hexdigest() for data in contents.values()], files)
+    if not is_vector(path):
+        return contents[path], identity
+    with naming(path):
+        return as_geojson(contents), identity
 
 
 def _format_of(paths: Sequence[str], folder: FolderSource) -> PictureFormat | None:
     for path in paths[:SAMPLE]:
+        if is_vector(path):
+            return picture_format(GEOJSON)
         try:
             file_format = format_of(read_annotations(folder, path))
         except BadPair:

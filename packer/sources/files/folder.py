@@ -30,7 +30,7 @@ from packer.decoding.strips.strip_file import StripFile
 from packer.decoding.tiff.pages import read_pages
 from packer.errors import BadPair
 from packer.pairs.pair import Pair
-from packer.pairs.template import CHANNEL, Template, has_channels
+from packer.pairs.template import CHANNEL, SHAPEFILE, Template, has_channels
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import UNKNOWN, Given, Heads, Lines, Loaded, Source
 from packer.sources.ask_all import THREADS, ask_all
@@ -46,6 +46,8 @@ NO_FILE = (0, 0, 0)
 """The state of a file that a row lacks."""
 MOST_DIGESTS = 256
 """The digests of large files that a worker keeps."""
+SHAPEFILE_PARTS = (".shx", ".dbf", ".prj", ".cpg")
+"""The suffixes of the files next to a shapefile: places of shapes, properties, coordinate system, and encoding."""
 CHUNK = 256
 """Rows whose states are one answer: a state takes two microseconds."""
 
@@ -262,10 +264,10 @@ class FolderSource(Source):
 
     def digest_of(self, path: str) -> str:
         """Return a text that equal files share."""
-        if not is_slide(path):
+        if not is_slide(path) and not is_shapefile(path):
             return digest_raw(self.raw / path)
-        names = files_of_slide(self.raw, path)
-        return _together([*[digest_raw(self.raw / name) for name in names], *names[1:]])
+        names = files_of_slide(self.raw, path) if is_slide(path) else files_of_shapefile(self.raw, path)
+        return identity_of_files([digest_raw(self.raw / name) for name in names], names)
 
     def _opened(self, path: str) -> OpenedFile:
         """Open a file whose lines are decoded in order."""
@@ -325,6 +327,8 @@ def _state(raw: str, part: str) -> FileState:
             paths = files_of_slide(Path(raw), part)
         except BadPair:
             return UNREADABLE
+    elif is_shapefile(part):
+        paths = files_of_shapefile(Path(raw), part)
     elif SEPARATOR not in part:
         return state_of(f"{raw}/{part}")
     else:
@@ -338,6 +342,22 @@ def _header_of_field(headers: Sequence[Header]) -> Header:
     """Return the header of the first file of a field. It has the words for any of them that is at another place."""
     elsewhere = elsewhere_in(headers)
     return replace(headers[0], elsewhere=elsewhere) if elsewhere else headers[0]
+
+
+def identity_of_files(digests: Sequence[str], names: Sequence[str]) -> str:
+    """Return the identity of a file with others that belong to it, whose names count, too."""
+    return _together([*digests, *names[1:]])
+
+
+def is_shapefile(path: str) -> bool:
+    return path[-len(SHAPEFILE) :].lower() == SHAPEFILE
+
+
+def files_of_shapefile(raw: Path, path: str) -> list[str]:
+    """Return the path of a shapefile, and the paths of the files next to it that belong to it."""
+    stem = path[: -len(SHAPEFILE)]
+    names = [name for part in SHAPEFILE_PARTS for name in (stem + part, stem + part.upper())]
+    return [path, *(name for name in names if (raw / name).is_file())]
 
 
 def _together(digests: Sequence[str]) -> str:
