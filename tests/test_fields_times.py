@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from traceback import format_exception
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from torch.utils.data import DataLoader
 
 from packer import PictureField, Rows, build_pack, pack_stats, verify_pack
-from packer.errors import InputError, RejectedError, UsageError
+from packer.errors import InputError, PackError, RejectedError, UsageError
 from packer.sources.pack import PackSource
 from readers import CenterCrop, RandomCrop, RequestError, SlotDataLoader, open_dataset, to_device
 
@@ -167,6 +168,15 @@ def test_functions_and_packs_give_series(raw: Path, tmp_path: Path) -> None:
     for out in (tmp_path / "rows", tmp_path / "again"):
         assert np.array_equal(open_dataset(out)[2].image, series_of(KEYS[2]))
     assert json.loads((tmp_path / "again/manifest.json").read_text())["fields"][0]["times"] == TIMES
+
+
+def test_an_array_of_four_axes_is_not_guessed(tmp_path: Path) -> None:
+    rows = Rows(KEYS, lambda key: {"image": series_of(key), "label": label_of(key)})
+    with pytest.raises(PackError) as refused:
+        build_pack(rows, tmp_path / "out", **OPTIONS)
+    assert "Dates of bands (T, H, W, C) are np.dstack(dates), returned by a func" in "".join(
+        format_exception(refused.value)
+    )
 
 
 def test_series_of_other_lengths_are_refused_by_name(raw: Path, tmp_path: Path) -> None:

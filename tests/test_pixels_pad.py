@@ -47,6 +47,7 @@ def test_the_padding_of_a_letterbox_has_the_number(dtype: str, storage: str, tmp
         assert (image[0, [*range(4), *range(16, 20)]] == pad).all()
         assert np.array_equal(np.where(before == 0, pad, before), image)
         assert np.array_equal(open_dataset(out)[row].label, open_dataset(plain)[row].label)
+    assert f"padding {pad}" in good("info", out).output
     assert json.loads((out / "manifest.json").read_text())["fields"][0]["fill"] == pad
     assert verify_pack(out, deep=True) == []
     (stats,) = pack_stats(out)

@@ -66,6 +66,7 @@ def _field_cells(field: Field) -> list[str]:
     notes += [f"{field.times} dates"] if field.times > 1 else []
     notes += [f"{len(field.classes)} classes"] if field.classes is not None else []
     notes += [f"missing {field.fill}"] if field.kind == VALUES or field.no_data else []
+    notes += [f"padding {field.fill}"] if field.kind == PICTURE and field.fill and not field.no_data else []
     notes += [] if field.encoding == RAW else [field.encoding_text]
     notes += ["optional"] if field.optional else []
     return [field.name, field.kind, field.form, field.dtype, shape_text(field.shape), ", ".join(notes)]

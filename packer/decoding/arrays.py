@@ -15,6 +15,7 @@ from readers.contract.kinds import MOST_BANDS
 ARRAY = "array"
 SHAPES = f"expected (H, W), or (H, W, B) with 1 to {MOST_BANDS} bands"
 BANDS_LAST = ". Bands come last: np.moveaxis(array, 0, -1)"
+DATES = ". Dates of bands (T, H, W, C) are np.dstack(dates), returned by a function (Rows), with --times"
 FEW = 16
 """The most bands of an array that are few. A last axis that is longer may be a side of the picture."""
 DTYPES = "expected whole numbers or floating-point numbers of 1 to 8 bytes"
@@ -38,7 +39,8 @@ def header_by(kind: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Header
     """
     most = MOST_MASKS if dtype.kind == "b" else MOST_BANDS
     if len(shape) not in (2, 3) or not all(0 < bands <= most for bands in shape[2:]):
-        raise BadPair(f"has the shape {shape}; {SHAPES}{BANDS_LAST if len(shape) == 3 and shape[0] <= FEW else ''}")
+        hint = DATES if len(shape) == 4 else BANDS_LAST if len(shape) == 3 and shape[0] <= FEW else ""
+        raise BadPair(f"has the shape {shape}; {SHAPES}{hint}")
     if dtype.kind not in "buif" or dtype.itemsize not in (1, 2, 4, 8):
         raise BadPair(f"has the dtype {dtype.name}; {DTYPES}")
     channels = 1 if len(shape) == 2 else shape[2]

@@ -30,6 +30,8 @@ MOST_LINES = (1 << 16) - 1
 """The most lines that the kernel makes."""
 MOST_CHANNELS = 4
 """The most channels that the kernel takes at a time."""
+FEW_CHANNELS = 16
+"""The most channels that are copied into planes at once. A line of more fits into the cache, and a picture does not."""
 BLOCK = 1 << 18
 """The numbers that are summed at a time without the kernel: they fit into the caches."""
 LEAST_LINES = 512
@@ -137,10 +139,19 @@ def _quotients(sums: NDArray[Any], total: int, dtype: np.dtype[Any]) -> NDArray[
     return np.asarray(np.rint(sums.astype(exact) / np.asarray(total, exact)), dtype)
 
 
+def planes_of(pixels: NDArray[Any]) -> NDArray[Any]:
+    """Return the channels of an image as planes. One channel is not copied."""
+    if pixels.shape[2] == 1:
+        return np.ascontiguousarray(pixels[None, ..., 0])
+    planes = np.empty((pixels.shape[2], *pixels.shape[:2]), pixels.dtype)
+    split_planes(pixels, planes)
+    return planes
+
+
 def split_planes(pixels: NDArray[Any], planes: NDArray[Any]) -> None:
     """Write the channels of an image into planes of the same type."""
     in_planes = pixels.transpose(2, 0, 1)
-    if len(planes) > MOST_CHANNELS:
+    if len(planes) > FEW_CHANNELS:
         for line, numbers in enumerate(pixels):  # a line fits into the cache: a seventh of the time for 200 channels
             planes[:, line] = numbers.T
     elif pixels.dtype == np.uint8 and not in_planes.flags.c_contiguous:

@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.pixels.area import area_mean, split_planes
+from packer.pixels.area import area_mean, planes_of, split_planes
 from packer.pixels.nearest_lines import stored_lines
 from packer.pixels.placement import Placement
 from packer.pixels.valid_mean import is_valid
@@ -39,8 +39,11 @@ def store_picture(pixels: NDArray[Any], placement: Placement, interpolation: str
     if shrunk == placement.scaled == out.shape[1:]:
         area_mean(pixels, out)
         return
-    planes = np.empty((len(out), *shrunk), pixels.dtype)
-    area_mean(pixels, planes) if shrunk != placement.source else split_planes(pixels, planes)
+    if shrunk == placement.source:
+        planes = planes_of(pixels)
+    else:
+        planes = np.empty((len(out), *shrunk), pixels.dtype)
+        area_mean(pixels, planes)
     for plane, row in zip(planes, target, strict=True):
         row[...] = _scaled(plane, placement.scaled, _GROW[interpolation])[placement.taken]
 
@@ -52,9 +55,7 @@ def store_with_data(pixels: NDArray[Any], placement: Placement, interpolation: s
     numbers, with 0 for missing ones, and of 1 and 0 for the numbers that are there. It is missing if the second is
     below a half.
     """
-    planes = np.empty((len(out), *pixels.shape[:2]), pixels.dtype)
-    split_planes(pixels, planes)
-    for plane, numbers in zip(out, planes[..., None], strict=True):
+    for plane, numbers in zip(out, planes_of(pixels)[..., None], strict=True):
         valid = is_valid(numbers, fill)
         if valid.all() or interpolation == "nearest" or placement.scaled == placement.source:
             store_picture(numbers, placement, interpolation, plane[None], fill)
