@@ -280,7 +280,7 @@ def test_names_that_are_refused(tmp_path: Path) -> None:
         build_pack(raw, tmp_path / "out", **options)
     with pytest.raises(UsageError, match=r"a label is one file; {channel} is for --image"):
         build_pack(raw, tmp_path / "out", **{**LANDSAT, "label": "masks/{key}_{channel}.tif"})
-    with pytest.raises(UsageError, match="names the bands of pictures and NIfTI, not of TIFF volumes"):
+    with pytest.raises(UsageError, match="names the bands of pictures and scans, not of TIFF volumes"):
         build_pack(raw, tmp_path / "out", **LANDSAT, volumes=True)
     with pytest.raises(UsageError, match="labels are painted on pictures of one file"):
         build_pack(raw, tmp_path / "out", image=LANDSAT["image"], annotations="{key}.json")

@@ -138,6 +138,7 @@ def test_another_system_is_refused_by_name(suffix: str, tmp_path: Path) -> None:
     assert f"a{suffix}: has a coordinate system without an EPSG code, PROJCS" in errors
 
 
+@pytest.mark.long(every=4)
 @pytest.mark.parametrize("epsg", [4326, 32632, 3035])
 def test_polygons_are_brought_to_the_system_of_their_scene(epsg: int, suffix: str, tmp_path: Path) -> None:
     pyproj: Any = pytest.importorskip("pyproj")
@@ -279,6 +280,7 @@ def test_changes_that_are_not_in_the_package_yet_are_refused(tmp_path: Path) -> 
     assert "a.gpkg: has changes in a.gpkg-wal that are not in it yet" in errors
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("name", ["a.shp", "a.dbf", "a.prj", "a.gpkg"])
 def test_no_byte_of_a_file_is_trusted(name: str, tmp_path: Path) -> None:
     """The process that reads changed files ends, or gives features, or a reason."""
