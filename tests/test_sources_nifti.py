@@ -226,7 +226,7 @@ GOOD = nifti(volume(5))
 
 
 def changed(at: int, layout: str, *numbers: float) -> bytes:
-    data = memoryview(GOOD)
+    data = bytearray(GOOD)
     struct.pack_into(layout, data, at, *numbers)
     return bytes(data)
 
