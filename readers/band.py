@@ -128,7 +128,7 @@ class Band:
             if self._fill is None:
                 raise RequestError(
                     f"{self.tile.picture!r}: tiles are missing, {np.count_nonzero(missing)} pixels are not covered "
-                    f"in rows {self.start} to {self.start + rows - 1}, last came {self.tile.key!r}; fill= sets them"
+                    f"in rows {self.start} to {self.start + rows - 1}, last came {self.tile.key!r}; a fill sets them"
                 )
             pixels[..., missing] = self._fill
         return pixels

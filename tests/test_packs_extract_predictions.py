@@ -188,3 +188,16 @@ def test_a_lost_slice_is_named_or_filled(tmp_path: Path) -> None:
     numbers = np.asarray(nibabel.load(tmp_path / "back/a.nii.gz").dataobj)
     assert (numbers[..., 3] == 7).all()
     assert (numbers[..., [0, 1, 2, 4]] < 3).all()
+
+
+def test_a_scene_in_blocks_of_several_splits_becomes_one_map(tmp_path: Path) -> None:
+    raw = make_map(tmp_path / "raw")
+    options: dict[str, Any] = {"size": (16, 16), "fit": "tile", "split_blocks": 32, "split": "60/40"}
+    out = build(raw, tmp_path / "out", **options)
+    assert len(Manifest.load(out).splits) == 2
+    predict(out, tmp_path / "labels")
+    good("extract", "--predictions", tmp_path / "labels", "--fill", "9", out, tmp_path / "maps")
+    with rasterio.open(tmp_path / "maps/s.tif") as file:
+        pixels = file.read(1)
+    assert np.array_equal(pixels[pixels != 9], labels_of(raw)[pixels != 9])
+    assert (pixels != 9).mean() > 0.5

@@ -187,8 +187,8 @@ def test_the_more_specific_template_wins(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("text", ["images/x.png", "{key}/{key}.png", "{split}/{split}/{key}.png"])
-def test_a_template_needs_one_key(text: str) -> None:
+@pytest.mark.parametrize("text", ["images/x.png", "{split}/x.png"])
+def test_a_template_needs_a_key(text: str) -> None:
     with pytest.raises(UsageError, match="key"):
         Template(text)
 

@@ -66,6 +66,11 @@ def test_numbers_need_no_leading_zeros(tmp_path: Path) -> None:
         ("x/{key}.png", "x/.png", None),
         ("x.y/{key}", "xzy/a.png", None),
         ("{city}/{key}", "a/b/c.png", "b/c"),
+        ("{key}/{key}_image.png", "a/a_image.png", "a"),
+        ("{key}/{key}_image.png", "a/b_image.png", None),
+        ("{key}/{key}.png", "a/b/a/b.png", "a/b"),
+        ("{city}/{city}_{key}.png", "bonn/bonn_01.png", "01"),
+        ("{split:train|val}/{split}_{key}.png", "train/val_01.png", None),
     ],
 )
 def test_a_key_takes_as_much_as_it_can_and_a_star_as_little(template: str, path: str, key: str | None) -> None:

@@ -289,3 +289,18 @@ def test_a_template_of_a_label_has_no_channel(tmp_path: Path) -> None:
         VolumeSlices.at(tmp_path / "raw", Names(image="imagesTr/{key}_{channel}", label="labelsTr/{key}_{channel}"))
     with pytest.raises(InputError, match="no pairs of the form"):
         VolumeSlices.at(tmp_path / "raw", Names(image="imagesTr/{key}_{channel}", label="labels/{key}"))
+
+
+def test_files_of_brats_have_the_key_twice(tmp_path: Path) -> None:
+    cases = {key: case(number, 4) for number, key in enumerate(("BraTS_00000", "BraTS_00002"))}
+    names = ("flair", "t1", "t1ce", "t2")
+    for key, numbers in cases.items():
+        for channel, name in enumerate(names):
+            save(tmp_path / f"raw/{key}/{key}_{name}.nii.gz", numbers[..., channel])
+        save(tmp_path / f"raw/{key}/{key}_seg.nii.gz", (numbers[..., 0] % 3).astype(np.uint8))
+    options: dict[str, Any] = {"image": "{key}/{key}_{channel}", "label": "{key}/{key}_seg", "classes": "3"}
+    build_pack(tmp_path / "raw", tmp_path / "out", volumes=True, labels="index", **options)
+    rows = open_dataset(tmp_path / "out")
+    assert [rows.key(index) for index in range(2)] == sorted(cases)
+    assert rows.fields[0].bands == names
+    assert np.array_equal(rows[1].image, cases["BraTS_00002"].transpose(3, 2, 1, 0))

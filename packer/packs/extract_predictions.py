@@ -6,7 +6,9 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from heapq import merge
 from itertools import chain, groupby
+from operator import attrgetter
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -109,14 +111,24 @@ def extract_predictions(
 
 
 def _pictures(pack: Pack, scores: Path, split: str | None) -> Iterator[_Picture]:
-    """Yield the pictures of the rows, one after the other: tiles of a picture follow each other."""
-    for entry, _, rows in pack.splits():
-        if split in (None, ALL, entry.name):
-            every = (_row(pack, entry, number, scores) for number in rows)
-            for (key, are_slices), group in groupby(every, partial(_picture_key, pack)):
-                of_picture = list(group)
-                numbers = [int(row.key.rpartition("/")[2]) for row in of_picture] if are_slices else None
-                yield _Picture(entry.name, key, of_picture, numbers)
+    """Yield the pictures of the rows, one after the other: tiles of a picture follow each other.
+
+    Pictures whose tiles are in several splits, by blocks, are of no split.
+    """
+    splits = [(entry, rows) for entry, _, rows in pack.splits() if split in (None, ALL, entry.name)]
+    every = [(_row(pack, entry, number, scores) for number in rows) for entry, rows in splits]
+    if "blocks" in pack.manifest.recipe:
+        yield from _grouped(pack, ALL, merge(*every, key=attrgetter("key")))
+        return
+    for (entry, _), of_split in zip(splits, every, strict=True):
+        yield from _grouped(pack, entry.name, of_split)
+
+
+def _grouped(pack: Pack, split: str, rows: Iterable[_Row]) -> Iterator[_Picture]:
+    for (key, are_slices), group in groupby(rows, partial(_picture_key, pack)):
+        of_picture = list(group)
+        numbers = [int(row.key.rpartition("/")[2]) for row in of_picture] if are_slices else None
+        yield _Picture(split, key, of_picture, numbers)
 
 
 def _picture_key(pack: Pack, row: _Row) -> tuple[str, bool]:

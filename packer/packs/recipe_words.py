@@ -56,6 +56,15 @@ def recipe_words(recipe: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield key, str(value)
 
 
+def _scaled_before(recipe: Mapping[str, Any]) -> list[str]:
+    """Return how pictures of maps, and volumes, were scaled before they were fitted to a size."""
+    if "resolution" in recipe:
+        return [f"scaled to pixels of {recipe['resolution']:g}, in the units of its coordinates"]
+    tools = recipe.get("tools")
+    rules = [tool for tool in map(str, tools if isinstance(tools, list) else ()) if tool.startswith("volumes scaled")]
+    return [f"scaled to voxels of {rule.split(', ', 2)[-1]}" for rule in rules]
+
+
 def _field_words(rule: Any) -> tuple[str, str]:
     """Return the name of a field, and from where and how it was read."""
     table = _table(rule)
@@ -81,8 +90,11 @@ def placement_words(recipe: Mapping[str, Any], key: str, source: Size | None, st
     if source is None:
         yield f"its size before is not known; fit {fit}"
         return
+    before = _scaled_before(recipe)
+    yield from before
+    unscaled = f"{size_text(source)}, not scaled{' any more' * bool(before)}"
     if fit == NATIVE or source == stored:
-        yield f"{size_text(source)}, not scaled"
+        yield unscaled
         return
     try:
         if fit not in FITS:
@@ -92,7 +104,7 @@ def placement_words(recipe: Mapping[str, Any], key: str, source: Size | None, st
         yield f"{size_text(source)} became {size_text(stored)}, fit {fit}"  # a recipe of another release
         return
     if placement.scaled == source:
-        yield f"{size_text(source)}, not scaled"
+        yield unscaled
     else:
         sizes = f"{size_text(source)} scaled to {size_text(placement.scaled)}"
         yield f"{sizes} ({interpolation}; labels by the nearest pixel)"

@@ -55,23 +55,24 @@ class FixedEnds(NamedTuple):
 class Template:
     """A path below the raw folder with captures.
 
-    `{key}` may contain slashes, `{split}` and all others may not. `{split:train|val}` is one of the choices. `*` is any
-    text within a name. Captures take as much as they can, `*` as little. `{channel}` is the name of a folder, or a part
-    of a name without `_`. A template without the suffix of a picture fits all of them, and so does `.*`. Capitals in
-    the suffix and the form of accents do not matter.
+    A capture that is named twice has one text: `{key}/{key}_{channel}.jp2`. `{key}` may contain slashes, `{split}` and
+    all others may not. `{split:train|val}` is one of the choices. `*` is any text within a name. Captures take as much
+    as they can, `*` as little. `{channel}` is the name of a folder, or a part of a name without `_`. A template without
+    the suffix of a picture fits all of them, and so does `.*`. Capitals in the suffix and the form of accents do not
+    matter.
     """
 
     text: str
 
     def __post_init__(self) -> None:
-        names = self.captures
-        if KEY not in names or len(set(names)) != len(names):
-            captures = ", ".join(f"{{{name}}}" for name in names) or "none"
-            raise UsageError(f"template {self.text!r}: needs {{{KEY}}} once, and no capture twice; it has {captures}")
+        if KEY not in self.captures:
+            captures = ", ".join(f"{{{name}}}" for name in self.captures) or "none"
+            raise UsageError(f"template {self.text!r}: needs {{{KEY}}}; it has {captures}")
 
     @property
     def captures(self) -> list[str]:
-        return [part["name"] for part in _PART.finditer(self.text) if part["name"]]
+        """The names of the captures, each once. Where one is named again, its text is there again."""
+        return list(dict.fromkeys(part["name"] for part in _PART.finditer(self.text) if part["name"]))
 
     @property
     def folders(self) -> tuple[str, ...]:
@@ -113,7 +114,7 @@ class Template:
         body = self._plain[: len(self._plain) - len(self.suffix)]
         folders, name = body[: body.rfind("/") + 1], body[body.rfind("/") + 1 :]
         before, key, after = name.partition(f"{{{KEY}}}")
-        varies = any(not part["text"] for part in _PART.finditer(before + after))
+        varies = any(not part["text"] for part in _PART.finditer(before + after)) or f"{{{KEY}" in folders
         if not key or varies or any("/" in (part["choices"] or "") for part in _PART.finditer(body)):
             return None
         pattern = re.compile(_regex_of(folders), re.DOTALL)
@@ -153,12 +154,17 @@ def composed(name: str) -> str:
 
 def _regex_of(text: str) -> str:
     """Return the regular expression of a text with captures and stars."""
-    return "".join(map(_regex, _PART.finditer(text)))
+    seen = set[str]()
+    return "".join(_regex(part, seen) for part in _PART.finditer(text))
 
 
-def _regex(part: re.Match[str]) -> str:
-    """Return the regular expression of one part of a template."""
+def _regex(part: re.Match[str], seen: set[str]) -> str:
+    """Return the regular expression of one part of a template, and add its name to those before it."""
     name, choices = part["name"], part["choices"]
+    if name in seen:
+        return f"(?P={name})"
+    if name:
+        seen.add(name)
     if name and choices:
         return f"(?P<{name}>{'|'.join(re.escape(choice) for choice in choices.split('|'))})"
     if name:

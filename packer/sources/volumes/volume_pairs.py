@@ -117,12 +117,14 @@ def _matches(template: str, files: Sequence[str], forms: Mapping[str, str]) -> d
     """Return the files that fit a template, by split, key and channel. Two of one key are an error."""
     stem = _SUFFIX.sub("", template)
     names = _PARTS.findall(stem)
-    if "key" not in names or len(set(names)) != len(names):
-        raise UsageError(
-            f"template {template!r}: needs {{key}} once, and may have {{split}}, and {{channel}} of images"
-        )
+    if "key" not in names:
+        raise UsageError(f"template {template!r}: needs {{key}}, and may have {{split}}, and {{channel}} of images")
     texts = _PARTS.sub("\0", stem).split("\0")
-    groups = [*(f"(?P<{name}>{forms[name]})" for name in names), ""]
+    again = [name in names[:number] for number, name in enumerate(names)]
+    forms_of = [
+        f"(?P={name})" if known else f"(?P<{name}>{forms[name]})" for name, known in zip(names, again, strict=True)
+    ]
+    groups = [*forms_of, ""]
     pattern = re.compile(
         "".join(re.escape(text) + group for text, group in zip(texts, groups, strict=True)) + _endings(template),
         re.IGNORECASE | re.DOTALL,
