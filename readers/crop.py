@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,9 +14,13 @@ from numpy.typing import NDArray
 
 from readers.contract.errors import RequestError
 from readers.contract.fields import Sides
+from readers.contract.tile_grid import Area, index_of
 from readers.epoch import Run
 from readers.permutation import Numbers, Words, keys_of, mixed
-from readers.windows import BatchWindows, centered, overlap, spare_pixels, whole_numbers
+from readers.windows import BatchWindows, HowToCopy, centered, overlap, spare_pixels, whole_numbers
+
+MOST_SCALE = 64
+"""A picture is not enlarged more."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +47,19 @@ class CenterCrop:
         """
         sides = len(self.size)
         picture = next(part for part in parts if part.ndim > 1)
-        starts = self._start(spare_pixels(picture.shape[-sides:], self.size))
+        before = tuple(picture.shape[-sides:])
+        windows = window_of(self, np.array(before, np.int64))
+        if windows.scaled is not None:
+            return _scaled_parts(parts, windows, fills or _fills(parts, sides))
         numbers = [self.pad if fill is None else fill for fill in fills or _fills(parts, sides)]
         return tuple(
-            crop(part, starts, self.size, fill) if part.ndim > 1 else part
+            crop(part, windows.starts[0], self.size, fill) if part.ndim > 1 else part
             for part, fill in zip(parts, numbers, strict=True)
         )
+
+    def _scaled(self, sides: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the sides to which a picture is scaled before."""
+        return sides
 
     def _start(self, spare: NDArray[np.int64]) -> list[int]:
         """Return where the window begins on each side; negative where the picture is smaller."""
@@ -54,12 +67,34 @@ class CenterCrop:
         return start
 
 
+@dataclass(frozen=True)
 class RandomCrop(CenterCrop):
     """`transform=RandomCrop((H, W))`: a random window of each picture, drawn with PyTorch's random numbers.
 
     `torch.manual_seed`, or a DataLoader's `generator`, decides them. A smaller picture lies anywhere in the window, and
-    is padded as by CenterCrop.
+    is padded as by CenterCrop. With `scale=(0.5, 2.0)` both sides of a picture are scaled by a random number between
+    these before: pictures by two neighbours on each side, all other fields by the nearest pixel.
     """
+
+    scale: tuple[float, float] = (1, 1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.scale) != 2 or not 0 < self.scale[0] <= self.scale[1] <= MOST_SCALE:
+            raise RequestError(f"scale={self.scale!r}: expected two numbers above 0, such as (0.5, 2.0)")
+        if self._scales and len(self.size) != 2:
+            raise RequestError(f"scale={self.scale!r}: scales pictures, and {self.size} is a window of volumes")
+
+    @property
+    def _scales(self) -> bool:
+        """True if pictures are scaled."""
+        return tuple(self.scale) != (1, 1)
+
+    def _scaled(self, sides: NDArray[np.int64]) -> NDArray[np.int64]:
+        if not self._scales:
+            return sides
+        drawn = np.array(torch.rand((), dtype=torch.float64).item())
+        return scaled_sides(sides, between(self.scale, drawn))
 
     def _start(self, spare: NDArray[np.int64]) -> list[int]:
         return [int(torch.randint(min(0, pixels), max(0, pixels) + 1, ())) for pixels in spare.tolist()]
@@ -67,8 +102,39 @@ class RandomCrop(CenterCrop):
 
 def window_of(transform: CenterCrop, sides: NDArray[np.int64]) -> BatchWindows:
     """Return the window that a transform takes of a row of these sides, as windows of a batch of one row."""
-    start = transform._start(spare_pixels(sides, transform.size))
-    return BatchWindows(transform.size, transform.pad, [start], [False])
+    scaled = transform._scaled(sides)
+    start = transform._start(spare_pixels(scaled, transform.size))
+    scaled_to = None if np.array_equal(scaled, sides) else [scaled.tolist()]
+    return BatchWindows(transform.size, transform.pad, [start], [False], scaled_to)
+
+
+def between(scale: tuple[float, float], drawn: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return scales for numbers from 0 to 1."""
+    return scale[0] + (scale[1] - scale[0]) * drawn
+
+
+def scaled_sides(sides: NDArray[np.int64], scales: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the sides of scaled pictures, from 1 on."""
+    return np.maximum(np.rint(sides * scales), 1).astype(np.int64)
+
+
+def _scaled_parts(
+    parts: Sequence[torch.Tensor], windows: BatchWindows, fills: Sequence[float | None]
+) -> tuple[torch.Tensor, ...]:
+    """Return the window of each part of a picture that is scaled: of the first with planes by neighbours."""
+    assert windows.size is not None, "a crop has a size"
+    image = next((part for part in parts if part.ndim > 2), None)
+    done = []
+    for part, fill in zip(parts, fills, strict=True):
+        if part.ndim < 2:
+            done.append(part)
+            continue
+        pixels, missing = part.numpy(), fill if fill is not None and math.isnan(fill) else None
+        out = np.empty((*pixels.shape[:-2], *windows.size), pixels.dtype)
+        how = HowToCopy(fill=fill, is_linear=part is image, missing=missing)
+        windows.copy(0, (pixels.shape[-2], pixels.shape[-1]), partial(_part_of, pixels), out, how)
+        done.append(torch.from_numpy(out))
+    return tuple(done)
 
 
 def crop(pixels: torch.Tensor, starts: Sequence[int], size: Sides, padding: float) -> torch.Tensor:
@@ -77,6 +143,11 @@ def crop(pixels: torch.Tensor, starts: Sequence[int], size: Sides, padding: floa
     part, inside = overlap(pixels.shape, size, starts)
     out[inside] = pixels[part]
     return out
+
+
+def _part_of(pixels: NDArray[Any], area: Area) -> NDArray[Any]:
+    part: NDArray[Any] = pixels[index_of(area)]
+    return part
 
 
 def _fills(parts: Sequence[torch.Tensor], sides: int) -> list[int | None]:
@@ -116,25 +187,30 @@ class CropAndFlip:
 
     def windows(self, rows: Numbers, runs: Sequence[Run], sizes: NDArray[Any]) -> BatchWindows:
         """Return the windows of the rows of a batch, whose sides are `sizes`."""
-        down, across, turn, deep = _dice(rows, runs)
+        down, across, turn, deep = _dice(rows, runs, "cut", 4)
         flips = (turn >> np.uint64(63) == 1) & self.flip
         if self.crop is None:
             return BatchWindows(None, 0, np.zeros_like(sizes).tolist(), flips.tolist())
+        scaled = None
+        if isinstance(self.crop, RandomCrop) and self.crop._scales:
+            drawn = (_dice(rows, runs, "scale", 1)[0] >> np.uint64(11)).astype(np.float64) / (1 << 53)
+            scaled = sizes = scaled_sides(sizes, between(self.crop.scale, drawn)[:, None])
         spare = spare_pixels(sizes, self.crop.size)
         if isinstance(self.crop, RandomCrop):
             dice = np.stack([deep, down, across][-spare.shape[1] :], 1)
             starts = np.minimum(spare, 0) + (dice % (np.abs(spare) + 1).astype(np.uint64)).astype(np.int64)
         else:
             starts = centered(spare)
-        return BatchWindows(self.crop.size, self.crop.pad, starts.tolist(), flips.tolist())
+        scaled_to = None if scaled is None else scaled.tolist()
+        return BatchWindows(self.crop.size, self.crop.pad, starts.tolist(), flips.tolist(), scaled_to)
 
 
-def _dice(rows: Numbers, runs: Sequence[Run]) -> Words:
-    """Return four random numbers for each row: the top line of its window, the left column, whether to flip, and the
-    first slice of a volume."""
+def _dice(rows: Numbers, runs: Sequence[Run], purpose: str, count: int) -> Words:
+    """Return random numbers for each row: for a cut the top line of its window, the left column, whether to flip, and
+    the first slice of a volume."""
     dice, first = [], 0
     for run in runs:
         part = rows[first : first + run.length]
-        dice.append([mixed(part, key) for key in keys_of(run.seed, run.epoch, "cut")[:4]])
+        dice.append([mixed(part, key) for key in keys_of(run.seed, run.epoch, purpose)[:count]])
         first += run.length
     return np.concatenate(dice, 1)

@@ -15,7 +15,7 @@ from readers.contract.errors import RequestError
 from readers.contract.fields import LABEL, Field, classes_field
 from readers.contract.kinds import BITS, CLASSES, FLAG, INDEX, KINDS, ONEHOT, PICTURE, PLANES, planes_of
 from readers.contract.onehot import collapse, expand
-from readers.windows import CopyPixels
+from readers.windows import CopyPixels, HowToCopy
 
 LABELLED = Field("labelled", FLAG, FLAG, "|b1", ())
 """Delivered on request: whether a row has a label. It is not stored."""
@@ -49,6 +49,13 @@ class Delivered:
         """The number of pixels outside of the picture; None if the crop decides it."""
         is_free = self.field.kind == PICTURE and not self.field.no_data and self.field.fill == 0
         return None if is_free else self.field.fill_number
+
+    @cached_property
+    def how(self) -> HowToCopy:
+        """How windows of its rows are copied."""
+        is_picture = self.field.kind == PICTURE
+        missing = self.field.fill_number if is_picture and self.field.no_data else None
+        return HowToCopy(self.copy, self.fill, is_picture, missing)
 
     @property
     def expands(self) -> bool:

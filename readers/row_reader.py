@@ -207,7 +207,7 @@ def _fill(groups: Sequence[ShardRows], field: Delivered, out: NDArray[Any], wind
                 field.copy(out[target], group.shard.pixels(field.stored, row))
             else:
                 read = partial(group.shard.window, field.stored, row)
-                windows.copy(target, group.shard.size(row), read, out[target], field.copy, field.fill)
+                windows.copy(target, group.shard.size(row), read, out[target], field.how)
 
 
 def _copied_at_once(groups: Sequence[ShardRows], field: Delivered, out: NDArray[Any], windows: BatchWindows) -> bool:

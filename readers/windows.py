@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from readers.contract.fields import Sides
 from readers.contract.kernels import fits_kernels, kernel
 from readers.contract.tile_grid import Area
+from readers.scaled import ScaledSide, scale_window
 
 KERNEL, TILE_KERNEL = kernel("readers.window_kernel"), kernel("readers.tile_kernel")
 WindowIndex = tuple[Any, ...]
@@ -59,20 +60,42 @@ def overlap(picture: Sequence[int], window: Sequence[int], starts: Sequence[int]
     return (..., *parts), (..., *inside)
 
 
+def mirrored(inside: WindowIndex, width: int, flip: bool) -> WindowIndex:
+    """Return the part of a window that is covered, in the flipped window if it is flipped."""
+    if not flip:
+        return inside
+    return (*inside[:-1], slice(width - inside[-1].stop, width - inside[-1].start))
+
+
+@dataclass(frozen=True)
+class HowToCopy:
+    """How the pixels of a field are copied: unchanged or in another form; the number around them; whether pixels of
+    scaled windows are made of neighbours; and the number of those without data."""
+
+    copy: CopyPixels = np.copyto
+    fill: float | None = None
+    is_linear: bool = False
+    missing: float | None = None
+
+
 @dataclass(frozen=True)
 class BatchWindows:
-    """The window of each row of a batch: where it begins, which may be outside of the picture, and whether to flip."""
+    """The window of each row of a batch: where it begins, which may be outside of the picture, and whether to flip.
+
+    With `scaled`, the sides that each picture is scaled to, it begins there in the scaled picture.
+    """
 
     size: Sides | None
     pad: float
     starts: list[list[int]]
     """For each row the start of its window on each side."""
     flips: list[bool]
+    scaled: list[list[int]] | None = None
 
     def copy_all(self, pictures: Iterable[BatchPicture], out: NDArray[Any]) -> bool:
         """Copy the windows of all rows into `out` by one call of the kernel. Return False if it cannot do that: it is
         not there, pixels are too large, or a window is partly outside of its picture."""
-        if KERNEL is None or out.itemsize > 2 or not self.flips or len(self.starts[0]) != 2:
+        if KERNEL is None or out.itemsize > 2 or not self.flips or len(self.starts[0]) != 2 or self.scaled is not None:
             return False
         lines, columns = out.shape[-2:]
         windows = []
@@ -86,7 +109,7 @@ class BatchWindows:
 
     def copy_tiles(self, rows: Iterable[TiledPicture], tile: Sides, out: NDArray[Any]) -> bool:
         """Copy the windows of rows in tiles of raw pixels as `copy_all` does. Return False also if a row is damaged."""
-        if TILE_KERNEL is None or out.itemsize > 2 or not self.flips or len(tile) != 2:
+        if TILE_KERNEL is None or out.itemsize > 2 or not self.flips or len(tile) != 2 or self.scaled is not None:
             return False
         lines, columns = out.shape[-2:]
         windows = []
@@ -104,18 +127,50 @@ class BatchWindows:
 
     def part(self, target: int, sides: Sides) -> Area:
         """Return the part of the batch's row `target`, of these sides, that its window shows."""
+        if self._is_scaled(target, sides):
+            return tuple(side.part for side in self._scaled_sides(target, sides, self.size or sides))
         _, *part = overlap(sides, self.size or sides, self.starts[target])[0]
         return tuple(part)
 
-    def copy(
-        self, target: int, sides: Sides, read: ReadPart, out: NDArray[Any], copy: CopyPixels, fill: float | None
-    ) -> None:
+    def _is_scaled(self, target: int, sides: Sides) -> bool:
+        return self.scaled is not None and tuple(self.scaled[target]) != tuple(sides)
+
+    def _scaled_sides(self, target: int, sides: Sides, window: Sides) -> list[ScaledSide]:
+        """Return what the window of a row, of this size, shows of each side."""
+        assert self.scaled is not None, "the row is scaled"
+        _, *parts = overlap(self.scaled[target], window, self.starts[target])[0]
+        return [
+            ScaledSide(side, scaled, part.start, part.stop)
+            for side, scaled, part in zip(sides, self.scaled[target], parts, strict=True)
+        ]
+
+    def _copy_scaled(self, target: int, sides: Sides, read: ReadPart, out: NDArray[Any], how: HowToCopy) -> None:
+        """Copy the window of a row that is scaled."""
+        assert self.scaled is not None, "the row is scaled"
+        flip = self.flips[target]
+        inside = mirrored(overlap(self.scaled[target], out.shape, self.starts[target])[1], out.shape[-1], flip)
+        covered, wanted = out[inside], self._scaled_sides(target, sides, out.shape[-2:])
+        if covered.shape != out.shape:
+            out[...] = self.pad if how.fill is None else how.fill
+        if not covered.size:
+            return
+        pixels = read(tuple(side.part for side in wanted))
+        scaled = covered
+        if how.copy is not np.copyto:
+            scaled = np.empty((*pixels.shape[:-2], *covered.shape[-2:]), pixels.dtype)
+        scale_window(pixels, wanted, scaled, flip, how.is_linear, how.missing)
+        if scaled is not covered:
+            how.copy(covered, scaled)
+
+    def copy(self, target: int, sides: Sides, read: ReadPart, out: NDArray[Any], how: HowToCopy) -> None:
         """Copy the window of the batch's row `target`, of these sides, into `out`. Only the part that the window shows
         is read. Outside of the picture lies `fill`, or else `pad`."""
-        flip = self.flips[target]
+        if self._is_scaled(target, sides):
+            self._copy_scaled(target, sides, read, out, how)
+            return
+        flip, copy, fill = self.flips[target], how.copy, how.fill
         (_, *part), inside = overlap(sides, out.shape, self.starts[target])
-        if flip:
-            inside = (*inside[:-1], slice(out.shape[-1] - inside[-1].stop, out.shape[-1] - inside[-1].start))
+        inside = mirrored(inside, out.shape[-1], flip)
         window, covered = read(tuple(part)), out[inside]
         if covered.shape != out.shape:
             out[...] = self.pad if fill is None else fill

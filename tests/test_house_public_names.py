@@ -75,7 +75,8 @@ Place(system, transform, no_data='')
     .spacing
 PredictionFile(path, size, dtype, place=None, *, bands=None, fill=0, classes=None, nodata=None, rgb=False)
     .write(pixels, *start)
-RandomCrop(size, pad=0)
+RandomCrop(size, pad=0, scale=(1, 1))
+    .scale
 ReadError(Exception)
 RequestError(ReadError, ValueError)
 Sample(image, label)

@@ -33,7 +33,7 @@ from readers.formats import unpack as unpack_module
 from readers.formats.column import Column
 from readers.formats.shard import Shard, gather
 from readers.formats.unpack import split
-from readers.windows import BatchWindows, copy_pixels
+from readers.windows import BatchWindows, HowToCopy, copy_pixels
 
 onehot_kernel, gather_kernel, planes_kernel, window_kernel = (
     kernel(f"readers.{name}_kernel") for name in ("contract.onehot", "formats.gather", "formats.planes", "window")
@@ -325,7 +325,7 @@ def test_a_batch_of_windows_is_equal_with_and_without_the_kernel(data: st.DataOb
     with mock.patch.object(windows_module, "KERNEL", None):
         for target, view in enumerate(views):
             read = partial(part_of, view)
-            windows.copy(target, view.shape[-2:], read, theirs[target], np.copyto, 0)
+            windows.copy(target, view.shape[-2:], read, theirs[target], HowToCopy(fill=0))
     assert np.array_equal(ours, theirs if copied else np.full_like(ours, 77))
 
 

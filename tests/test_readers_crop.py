@@ -15,7 +15,7 @@ from readers import CenterCrop, RandomCrop, RequestError
 from readers.contract.tile_grid import index_of
 from readers.crop import CropAndFlip
 from readers.epoch import Run
-from readers.windows import overlap
+from readers.windows import HowToCopy, overlap
 
 SIDE = st.one_of(st.integers(1, 4), st.integers(1, 70))
 
@@ -79,7 +79,7 @@ def test_all_center_crops_are_the_same_window(source: tuple[int, int], size: tup
     crop = CropAndFlip.of(CenterCrop(size), flip=False)
     assert crop is not None
     windows, out = crop.windows(np.array([0]), [Run(0, 0, 1)], np.array([source])), np.empty((1, *size), np.int64)
-    windows.copy(0, pixels.shape[-2:], lambda part: pixels[index_of(part)], out, np.copyto, 0)
+    windows.copy(0, pixels.shape[-2:], lambda part: pixels[index_of(part)], out, HowToCopy(fill=0))
     assert np.array_equal(image.numpy(), out)
     assert np.array_equal(middle(pixels, size).ravel(), out[out > 0])
 

@@ -55,6 +55,7 @@ from readers.pack import Pack
 from readers.pictures.sheet import SheetGrid
 from readers.row_pictures import RowPictures, Style
 from readers.row_sheet import _cell
+from readers.windows import HowToCopy
 
 pytestmark = pytest.mark.usefixtures("in_process")
 
@@ -282,7 +283,7 @@ def test_windows_are_those_of_padded_arrays(
     assert cut is not None
     windows = cut.windows(np.array([seed]), [Run(0, 0, 1)], np.array([volume]))
     out = np.empty((*pixels.shape[:-3], *size), dtype)
-    windows.copy(0, volume, lambda part: pixels[index_of(part)], out, np.copyto, 7)
+    windows.copy(0, volume, lambda part: pixels[index_of(part)], out, HowToCopy(fill=7))
     frame = np.pad(pixels, [(0, 0)] * has_planes + [(side, side) for side in size], constant_values=7)
     part = tuple(slice(start + side, start + 2 * side) for start, side in zip(windows.starts[0], size, strict=True))
     expected = frame[(slice(None),) * has_planes + part]

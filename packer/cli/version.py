@@ -20,6 +20,7 @@ KERNELS = (
     "readers.contract.onehot_kernel",
     "readers.formats.gather_kernel",
     "readers.formats.planes_kernel",
+    "readers.scale_kernel",
     "readers.tile_kernel",
     "readers.window_kernel",
 )

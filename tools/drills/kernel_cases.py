@@ -181,6 +181,37 @@ def tiles(dice: np.random.Generator) -> int:
     return 1
 
 
+def scaled(dice: np.random.Generator) -> int:
+    """Scale a window with and without the kernel, then ask for pixels that are not there."""
+    from readers import scaled as room
+
+    kernel = room.KERNEL
+    assert kernel is not None
+    linear, flip = bool(dice.integers(2)), bool(dice.integers(2))
+    dtype = "uint8" if linear or dice.integers(2) else "uint16"
+    sides = []
+    for _ in range(2):
+        source, to = int(dice.integers(2, 60)), int(dice.integers(1, 90))
+        start = int(dice.integers(0, to))
+        sides.append(room.ScaledSide(source, to, start, int(dice.integers(start + 1, to + 1))))
+    down, across = sides
+    shape = int(dice.integers(1, 4)), *(side.part.stop - side.part.start for side in sides)
+    pixels = dice.integers(0, 256, shape).astype(dtype)
+    out = np.zeros((shape[0], down.stop - down.start, across.stop - across.start), dtype)
+    expected = out.copy()
+    room.scale_window(pixels, sides, out, flip, linear, None)
+    room.KERNEL = None
+    room.scale_window(pixels, sides, expected, flip, linear, None)
+    room.KERNEL = kernel
+    assert np.array_equal(out, expected), f"{sides}, linear {linear}"
+    call = kernel.linear if linear else kernel.nearest
+    numbers = [[*side[:3], side.part.start] for side in sides]
+    numbers[int(dice.integers(2))][int(dice.integers(4))] = int(dice.choice([-1, 0, 200, 2**31, 2**62, 2**63 - 1]))
+    with suppress(ValueError):
+        call(pixels, out, tuple(numbers[0]), tuple(numbers[1]), flip)
+    return 1
+
+
 def outlines(dice: np.random.Generator) -> int:
     """Paint an outline with and without the kernel, then ask for a wrong one. The window lies in memory of its size."""
     from packer.annotations import coco_polygon
@@ -289,6 +320,7 @@ def _raster(data: bytes) -> list[tuple[bytes, int, int]]:
 IN_PYTHON: dict[str, Callable[[np.random.Generator], int]] = {
     "windows": windows,
     "tiles": tiles,
+    "scaled": scaled,
     "png": pngs,
     "outlines": outlines,
     "even_odd": even_odd,

@@ -1,0 +1,119 @@
+"""Windows of scaled pictures: read from the picture as it is stored, and scaled while they are copied.
+
+Corners stay on corners. On a side of S pixels that becomes D, pixel i lies at `n = (2i+1)*S - D`, in units of 1 / 2D
+pixels: between the source pixel `n // 2D` and the next one, whose weight is `n % 2D`, rounded to 256ths. Pictures take
+both; all other fields take the pixel `(2i+1)*S // 2D`, as the packer does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readers.contract.kernels import fits_kernels, kernel
+
+KERNEL = kernel("readers.scale_kernel")
+UNIT = 256
+"""The weights of two neighbours are parts of this."""
+_HALF = 1 << 15
+
+
+class ScaledSide(NamedTuple):
+    """A side of a picture: its pixels, its scaled pixels, and the range of these that a window shows."""
+
+    source: int
+    scaled: int
+    start: int
+    stop: int
+
+    @property
+    def nearest(self) -> NDArray[np.int64]:
+        """The source pixel of each pixel."""
+        return self._doubled // (2 * self.scaled)
+
+    @property
+    def neighbours(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The first of the two source pixels of each pixel, and the weight of the second."""
+        doubled = self._doubled - self.scaled
+        first, rest = np.divmod(np.maximum(doubled, 0), 2 * self.scaled)
+        weights = (rest * UNIT + self.scaled) // (2 * self.scaled)
+        last = max(self.source - 2, 0)
+        return np.minimum(first, last), np.where(first > last, min(UNIT, UNIT * (self.source - 1)), weights)
+
+    @property
+    def part(self) -> slice:
+        """The source pixels that a window is made of."""
+        ends = ScaledSide(self.source, self.scaled, self.stop - 1, self.stop)
+        first, last = self._replace(stop=self.start + 1).neighbours[0], ends.neighbours[0]
+        return slice(int(first[0]), min(int(last[0]) + 2, self.source))
+
+    @property
+    def _doubled(self) -> NDArray[np.int64]:
+        return (2 * np.arange(self.start, self.stop, dtype=np.int64) + 1) * self.source
+
+
+def scale_window(
+    pixels: NDArray[Any], sides: Sequence[ScaledSide], out: NDArray[Any], flip: bool, linear: bool, fill: float | None
+) -> None:
+    """Write a window into `out` (…, H, W) of the type of `pixels`, which are the part of the source that it needs.
+
+    With `fill`, numbers of this value are no data: others do not change by them.
+    """
+    shape, planes = pixels.shape[-2:], (pixels.reshape(-1, *pixels.shape[-2:]), out.reshape(-1, *out.shape[-2:]))
+    assert np.may_share_memory(planes[1], out), "planes of an array follow each other"
+    if linear and fill is not None and _are_missing(pixels, fill).any():
+        _valid_linear(planes[0], sides, planes[1], fill)
+    elif not _by_kernel(*planes, sides, flip, linear):
+        down, across = (side.nearest - side.part.start for side in sides)
+        if linear:
+            planes[1][...] = _rounded(_linear(planes[0], sides), out.dtype)
+        else:
+            planes[1][...] = planes[0][:, down.clip(0, shape[0] - 1)][:, :, across.clip(0, shape[1] - 1)]
+    else:
+        return
+    if flip:
+        out[...] = out[..., ::-1].copy()
+
+
+def _by_kernel(pixels: NDArray[Any], out: NDArray[Any], sides: Sequence[ScaledSide], flip: bool, linear: bool) -> bool:
+    """Write a window by the kernel. Return False if it cannot do that."""
+    fits = KERNEL is not None and fits_kernels(pixels) and fits_kernels(out)
+    if not fits or (linear and (out.dtype != np.uint8 or min(side.source for side in sides) < 2)) or out.itemsize > 2:
+        return False
+    scale = KERNEL.linear if linear else KERNEL.nearest  # type: ignore[union-attr]
+    scale(pixels, out, *((*side[:3], side.part.start) for side in sides), flip)
+    return True
+
+
+def _linear(pixels: NDArray[Any], sides: Sequence[ScaledSide]) -> NDArray[Any]:
+    """Return the weighted sums of four pixels each: whole numbers of whole ones, in units of 1 / 65536."""
+    sums = pixels.astype(np.float64 if pixels.dtype.kind == "f" else np.int64)
+    for axis, side in zip((1, 2), sides, strict=True):
+        first, weights = side.neighbours
+        first, last = first - side.part.start, sums.shape[axis] - 1
+        weights = weights[:, None] if axis == 1 else weights
+        sums = sums.take(first, axis) * (UNIT - weights) + sums.take(np.minimum(first + 1, last), axis) * weights
+    return sums
+
+
+def _rounded(sums: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    return (sums / (UNIT * UNIT)).astype(dtype) if dtype.kind == "f" else ((sums + _HALF) >> 16).astype(dtype)
+
+
+def _valid_linear(pixels: NDArray[Any], sides: Sequence[ScaledSide], out: NDArray[Any], fill: float) -> None:
+    """Write a window of a picture in which some numbers are missing: the mean of those that are there, or `fill` if
+    these have less than half of the weight."""
+    missing = _are_missing(pixels, fill)
+    weights = _linear((~missing).astype(np.int64), sides)
+    sums = _linear(np.where(missing, 0, pixels).astype(np.float64), sides)
+    means = np.divide(sums, weights, out=np.zeros_like(sums), where=weights > 0)
+    means = means if out.dtype.kind == "f" else np.rint(means)
+    out[...] = np.where(2 * weights >= UNIT * UNIT, means, 0).astype(out.dtype)
+    out[2 * weights < UNIT * UNIT] = fill
+
+
+def _are_missing(pixels: NDArray[Any], fill: float) -> NDArray[np.bool_]:
+    return np.isnan(pixels) if np.isnan(fill) else np.asarray(pixels == np.array(fill, pixels.dtype))
