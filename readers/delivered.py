@@ -52,7 +52,7 @@ class Delivered:
 
     @cached_property
     def how(self) -> HowToCopy:
-        """How windows of its rows are copied."""
+        """The way to copy windows of its rows."""
         is_picture = self.field.kind == PICTURE
         missing = self.field.fill_number if is_picture and self.field.no_data else None
         return HowToCopy(self.copy, self.fill, is_picture, missing)

@@ -1,8 +1,8 @@
-"""Windows of scaled pictures: read from the picture as it is stored, and scaled while they are copied.
+"""Windows of scaled pictures: parts of stored pictures that are scaled while they are copied.
 
-Corners stay on corners. On a side of S pixels that becomes D, pixel i lies at `n = (2i+1)*S - D`, in units of 1 / 2D
-pixels: between the source pixel `n // 2D` and the next one, whose weight is `n % 2D`, rounded to 256ths. Pictures take
-both; all other fields take the pixel `(2i+1)*S // 2D`, as the packer does.
+Corners stay on corners. On a side of S pixels that becomes D, pixel i has the position `n = (2i+1)*S - D`, in units of
+1 / 2D pixels: it is between the source pixel `n // 2D` and the next one, whose weight is `n % 2D`, rounded to 256ths.
+Pictures take both; all other fields take the pixel `(2i+1)*S // 2D`, as the packer does.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def scale_window(
 ) -> None:
     """Write a window into `out` (…, H, W) of the type of `pixels`, which are the part of the source that it needs.
 
-    With `fill`, numbers of this value are no data: others do not change by them.
+    With `fill`, numbers of this value mean no data, and others do not change by them.
     """
     shape, planes = pixels.shape[-2:], (pixels.reshape(-1, *pixels.shape[-2:]), out.reshape(-1, *out.shape[-2:]))
     assert np.may_share_memory(planes[1], out), "planes of an array follow each other"

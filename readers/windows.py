@@ -69,8 +69,10 @@ def mirrored(inside: WindowIndex, width: int, flip: bool) -> WindowIndex:
 
 @dataclass(frozen=True)
 class HowToCopy:
-    """How the pixels of a field are copied: unchanged or in another form; the number around them; whether pixels of
-    scaled windows are made of neighbours; and the number of those without data."""
+    """The copy of the pixels of a field, and the number around them.
+
+    `is_linear`: pixels of scaled windows are made of neighbours. `missing` is the number of those without data.
+    """
 
     copy: CopyPixels = np.copyto
     fill: float | None = None
@@ -149,16 +151,16 @@ class BatchWindows:
         assert self.scaled is not None, "the row is scaled"
         flip = self.flips[target]
         inside = mirrored(overlap(self.scaled[target], out.shape, self.starts[target])[1], out.shape[-1], flip)
-        covered, wanted = out[inside], self._scaled_sides(target, sides, out.shape[-2:])
+        covered, shown = out[inside], self._scaled_sides(target, sides, out.shape[-2:])
         if covered.shape != out.shape:
             out[...] = self.pad if how.fill is None else how.fill
         if not covered.size:
             return
-        pixels = read(tuple(side.part for side in wanted))
+        pixels = read(tuple(side.part for side in shown))
         scaled = covered
         if how.copy is not np.copyto:
             scaled = np.empty((*pixels.shape[:-2], *covered.shape[-2:]), pixels.dtype)
-        scale_window(pixels, wanted, scaled, flip, how.is_linear, how.missing)
+        scale_window(pixels, shown, scaled, flip, how.is_linear, how.missing)
         if scaled is not covered:
             how.copy(covered, scaled)
 

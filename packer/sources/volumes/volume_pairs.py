@@ -122,7 +122,8 @@ def _matches(template: str, files: Sequence[str], forms: Mapping[str, str]) -> d
     texts = _PARTS.sub("\0", stem).split("\0")
     again = [name in names[:number] for number, name in enumerate(names)]
     forms_of = [
-        f"(?P={name})" if known else f"(?P<{name}>{forms[name]})" for name, known in zip(names, again, strict=True)
+        f"(?P={name})" if is_again else f"(?P<{name}>{forms[name]})"
+        for name, is_again in zip(names, again, strict=True)
     ]
     groups = [*forms_of, ""]
     pattern = re.compile(
