@@ -229,7 +229,7 @@ WRONG: dict[str, tuple[Arrays, list[str]]] = {
         ],
     ),
     "complex": ({"images": IMAGES.astype(np.complex64)}, ["images: has the dtype complex64; expected whole numbers"]),
-    "channels": ({"images": np.repeat(IMAGES, 7, 3)}, ["images: has the shape (10, 14, 21); expected (H, W)"]),
+    "channels": ({"images": np.repeat(IMAGES, 171, 3)}, ["images: has the shape (10, 14, 513); expected (H, W)"]),
     "planes": ({"labels": np.repeat(LABELS[:, None], 5, 1)}, ["labels: has 5 bands; a label has one, or colours"]),
     "number of keys": ({"keys": np.arange(5)}, ["different numbers of rows: "]),
     "keys of a wrong type": (
