@@ -5,6 +5,12 @@ pixels n / 2D and the next one, whose weight is n % 2D, rounded to 256ths. Two l
 of their columns to numbers of 24, and these are rounded once. readers/scaled.py has the same rule in NumPy. */
 #include "scale_lines.h"
 
+#ifndef LARGE /* a drill has another */
+#define LARGE (128 << 10) /* bytes of a window from which on it is stored past the caches */
+#endif
+
+#define AHEAD 2 /* lines: they are requested while a line is added */
+
 typedef struct {
     int64_t source, scaled; /* the whole side, before and after */
     int64_t start;          /* the first scaled pixel that is wanted */
@@ -43,7 +49,7 @@ static int find_taps(Taps *taps, const Side *side, Py_ssize_t count, Py_ssize_t 
     return 1;
 }
 
-static void linear_all(const Py_buffer *pixels, const Py_buffer *out, const Taps *down, const Taps *across, uint16_t *line,
+static void linear_all(const Py_buffer *pixels, const Py_buffer *out, const Taps *down, const Taps *across, uint32_t *line,
                        int fast) {
     const Py_ssize_t width = out->shape[2];
     Py_ssize_t from = pixels->shape[2], to = 0; /* the columns that are used */
@@ -58,14 +64,17 @@ static void linear_all(const Py_buffer *pixels, const Py_buffer *out, const Taps
             uint8_t *to_line = (uint8_t *)out->buf + plane * out->strides[0] + y * out->strides[1];
 #ifdef X86
             if (fast) {
-                add_lines(line, a, b, down->weights[y], from, to);
-                add_columns(to_line, line, across, 0, width);
+                add_pairs(line, a, b, down->weights[y], from, to, AHEAD * pixels->strides[1]);
+                add_columns(to_line, line, across, width, out->len >= LARGE);
                 continue;
             }
 #endif
-            add_lines_plain(line, a, b, down->weights[y], from, to);
-            add_columns_plain(to_line, line, across, 0, width);
+            add_lines_plain((uint16_t *)line, a, b, down->weights[y], from, to);
+            add_columns_plain(to_line, (const uint16_t *)line, across, 0, width);
         }
+#ifdef X86
+    if (fast) _mm_sfence();
+#endif
 }
 
 static void nearest_all(const Py_buffer *pixels, const Py_buffer *out, const Taps *down, const Taps *across) {
@@ -91,22 +100,25 @@ static PyObject *scale(PyObject *arguments, int is_nearest) {
     if (!get_array(pixels_object, &pixels, 3, is_nearest ? 0 : 1, 0, "pixels")) return NULL;
     if (!get_array(out_object, &out, 3, pixels.itemsize, 1, "out")) goto release_pixels;
     const Py_ssize_t height = out.shape[1], width = out.shape[2];
-    int32_t *first = malloc((size_t)(height + width + 1) * sizeof(int32_t));
-    uint32_t *weights = malloc((size_t)(height + width + 1) * sizeof(uint32_t));
-    uint16_t *line = malloc((size_t)(pixels.shape[2] + 2) * sizeof(uint16_t));
-    const Taps down = {first, weights}, across = {first + height, weights + height};
-    if (!first || !weights || !line) {
+    const size_t count = (size_t)height + (size_t)width + 1;
+    int32_t *first = malloc(count * sizeof(int32_t)), *near = malloc(2 * count * sizeof(int32_t));
+    uint32_t *weights = malloc(count * sizeof(uint32_t));
+    uint32_t *line = calloc((size_t)pixels.shape[2] + BEHIND, sizeof(uint32_t));
+    Taps down = {.first = first, .weights = weights};
+    Taps across = {.first = first + height, .weights = weights + height, .base = near + count, .near = near};
+    if (!first || !near || !weights || !line) {
         PyErr_NoMemory();
         goto release;
     }
     if (!are_apart(&out, &pixels)) goto release;
     if (out.shape[0] != pixels.shape[0] || (!is_nearest && (sides[0].source < 2 || sides[1].source < 2)) ||
-        !find_taps((Taps *)&down, sides, height, pixels.shape[1], 0, is_nearest) ||
-        !find_taps((Taps *)&across, sides + 1, width, pixels.shape[2], flip, is_nearest)) {
+        !find_taps(&down, sides, height, pixels.shape[1], 0, is_nearest) ||
+        !find_taps(&across, sides + 1, width, pixels.shape[2], flip, is_nearest)) {
         PyErr_SetString(PyExc_ValueError, "out: a scaled pixel is not made of these pixels");
         goto release;
     }
     const int fast = has_avx2();
+    find_groups(&across, width);
     Py_BEGIN_ALLOW_THREADS
     if (out.len && is_nearest) nearest_all(&pixels, &out, &down, &across);
     else if (out.len) linear_all(&pixels, &out, &down, &across, line, fast);
@@ -114,6 +126,7 @@ static PyObject *scale(PyObject *arguments, int is_nearest) {
     result = Py_NewRef(Py_None);
 release:
     free(first);
+    free(near);
     free(weights);
     free(line);
     PyBuffer_Release(&out);

@@ -46,9 +46,12 @@ class ScaledSide(NamedTuple):
     @property
     def part(self) -> slice:
         """The source pixels that a window is made of."""
-        ends = ScaledSide(self.source, self.scaled, self.stop - 1, self.stop)
-        first, last = self._replace(stop=self.start + 1).neighbours[0], ends.neighbours[0]
-        return slice(int(first[0]), min(int(last[0]) + 2, self.source))
+        return slice(self._first(self.start), min(self._first(self.stop - 1) + 2, self.source))
+
+    def _first(self, pixel: int) -> int:
+        """Return the first of the two source pixels of a pixel."""
+        first = max((2 * pixel + 1) * self.source - self.scaled, 0) // (2 * self.scaled)
+        return min(first, max(self.source - 2, 0))
 
     @property
     def _doubled(self) -> NDArray[np.int64]:
