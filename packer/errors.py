@@ -24,7 +24,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from importlib import import_module
 from itertools import islice
+from types import ModuleType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -201,6 +203,14 @@ def first_of(items: Collection[T], most: int, noun: str = "", show: Callable[[T]
     if rest > 0:
         texts.append(f"… and {rest} more {noun}".rstrip())
     return texts
+
+
+def library_of_extra(name: str, needed: str) -> ModuleType:
+    """Return a library that an extra of the package installs. Raise UsageError with these words if it is not there."""
+    try:
+        return import_module(name)
+    except (ImportError, OSError) as error:
+        raise UsageError(needed) from error
 
 
 def counted(count: int, noun: str) -> str:

@@ -31,9 +31,10 @@ static int read_side(PyObject *object, Side *side) {
 /* Fill in the pixels of `count` scaled ones, backwards if `flip`. Return 0 if one of them is not in the part. */
 static int find_taps(Taps *taps, const Side *side, Py_ssize_t count, Py_ssize_t part, int flip, int is_nearest) {
     for (Py_ssize_t x = 0; x < count; x++) {
-        const int64_t i = side->start + (flip ? count - 1 - x : x), doubled = (2 * i + 1) * side->source;
+        const int64_t i = side->start + (flip ? count - 1 - x : x);
+        if (i >= side->scaled) return 0; /* so no product below is too large */
+        const int64_t doubled = (2 * i + 1) * side->source;
         int64_t first, weight = 0;
-        if (i >= side->scaled) return 0;
         if (is_nearest) first = doubled / (2 * side->scaled);
         else {
             const int64_t n = doubled - side->scaled, last = side->source - 2;
@@ -118,7 +119,7 @@ static PyObject *scale(PyObject *arguments, int is_nearest) {
         goto release;
     }
     const int fast = has_avx2();
-    find_groups(&across, width);
+    if (!is_nearest) find_groups(&across, width);
     Py_BEGIN_ALLOW_THREADS
     if (out.len && is_nearest) nearest_all(&pixels, &out, &down, &across);
     else if (out.len) linear_all(&pixels, &out, &down, &across, line, fast);

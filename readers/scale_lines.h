@@ -5,6 +5,7 @@
 #include "kernel.h"
 
 #define CACHE_LINE 64
+#define GROUP 8   /* columns that are made together */
 #define BEHIND 16 /* pairs behind a line that may be loaded, and are not used */
 
 typedef struct {
@@ -18,14 +19,14 @@ typedef struct {
 /* Fill in `base`, `near` and `span`. */
 static void find_groups(Taps *taps, Py_ssize_t count) {
     taps->span = 0;
-    for (Py_ssize_t x = 0; x + 8 <= count; x += 8) {
-        const int32_t *first = taps->first + x, least = first[0] < first[7] ? first[0] : first[7];
-        const int32_t span = first[0] + first[7] - 2 * least + 1; /* they ascend or descend */
-        taps->base[x / 8] = least;
+    for (Py_ssize_t x = 0; x + GROUP <= count; x += GROUP) {
+        const int32_t first = taps->first[x], last = taps->first[x + GROUP - 1], least = first < last ? first : last;
+        const int32_t span = first + last - 2 * least + 1; /* they ascend or descend */
+        taps->base[x / GROUP] = least;
         if (span > taps->span) taps->span = span;
     }
     for (Py_ssize_t x = 0; x < count; x++)
-        taps->near[x] = taps->first[x] - (taps->span > 16 || x / 8 * 8 + 8 > count ? 0 : taps->base[x / 8]);
+        taps->near[x] = taps->first[x] - (taps->span > 2 * GROUP || x / GROUP * GROUP + GROUP > count ? 0 : taps->base[x / GROUP]);
 }
 
 static void add_lines_plain(uint16_t *out, const uint8_t *a, const uint8_t *b, uint32_t weights, Py_ssize_t from, Py_ssize_t to) {
@@ -42,8 +43,6 @@ static void add_columns_plain(uint8_t *out, const uint16_t *line, const Taps *ta
 }
 
 #ifdef X86
-#define GROUP 8   /* columns that are made together */
-
 /* Write the sums of each column and of the next one, as signed numbers: 2^15 is taken from each. */
 AVX2 static void add_pairs(uint32_t *out, const uint8_t *a, const uint8_t *b, uint32_t weights, Py_ssize_t from, Py_ssize_t to,
                            Py_ssize_t ahead) {

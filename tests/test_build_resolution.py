@@ -131,6 +131,12 @@ def test_another_unit_is_named(raw: Path, tmp_path: Path, side: float) -> None:
         build(raw, tmp_path / "pack", size="native", resolution=side)
 
 
+@pytest.mark.parametrize("side", ["1.2.3", "nan", "0", "-5", ""])
+def test_what_is_no_side_is_named(side: str, raw: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"--resolution: .*expected (a number|the side of a pixel)"):
+        build(raw, tmp_path / "pack", size="native", resolution=side)
+
+
 def test_pictures_are_scaled_once(raw: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="it needs --size native, --fit tile or --fit crop-or-pad"):
         build(raw, tmp_path / "pack", size=(32, 32))

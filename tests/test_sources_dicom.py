@@ -18,8 +18,7 @@ import pytest
 from conftest import errors_of, good
 from drills.published import same
 from numpy.typing import NDArray
-from test_build_giant import counted, lower
-from test_sources_metaimage_nrrd import TILES, array, corners, corners_of, save
+from test_sources_metaimage_nrrd import TILES, array, check_slabs, corners, corners_of, save
 
 from packer import verify_pack
 from packer.errors import BadPair, UsageError
@@ -196,14 +195,7 @@ def test_series_are_the_same_in_slabs(axis: str, tmp_path: Path, monkeypatch: py
     make_series(raw / "images/a", change=rescaled)
     label_of(truth(raw / "images/a"), raw / "labels/a.mha")
     options = ("--from", raw, "--volumes", "--classes", 3, *TILES, "--axis", axis)
-    good("build", *options, tmp_path / "whole")
-    with monkeypatch.context() as context:
-        lower(context)
-        names = counted(context)
-        context.delattr(Volume, "all_bytes")
-        good("build", *options, tmp_path / "slabs")
-    assert len(names) == 2
-    assert same(tmp_path / "whole", tmp_path / "slabs")
+    check_slabs(options, tmp_path, monkeypatch)
 
 
 def rescaled(number: int, file: Any) -> None:

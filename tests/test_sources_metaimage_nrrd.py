@@ -47,6 +47,18 @@ def scan(seed: int, dtype: str = "i2", most: int = 400, channels: int = 0) -> An
     return image
 
 
+def check_slabs(options: tuple[Any, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Build a pack of whole volumes, and one slab by slab: they are the same."""
+    good("build", *options, tmp_path / "whole")
+    with monkeypatch.context() as context:
+        lower(context)
+        names = counted(context)
+        context.delattr(Volume, "all_bytes")
+        good("build", *options, tmp_path / "slabs")
+    assert len(names) == 2
+    assert same(tmp_path / "whole", tmp_path / "slabs")
+
+
 def save(path: Path, image: Any, is_packed: bool = False) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     sitk.WriteImage(image, str(path), is_packed)
@@ -158,14 +170,7 @@ def test_components_are_bands_also_in_slabs(
     save(raw / f"images/a{suffix}", image, is_packed)
     save(raw / f"labels/a{suffix}", scan(2, "u1", 3), is_packed)
     options = ("--from", raw, "--volumes", "--classes", 3, *TILES, "--axis", axis)
-    good("build", *options, tmp_path / "whole")
-    with monkeypatch.context() as context:
-        lower(context)
-        names = counted(context)
-        context.delattr(Volume, "all_bytes")
-        good("build", *options, tmp_path / "slabs")
-    assert len(names) == 2
-    assert same(tmp_path / "whole", tmp_path / "slabs")
+    check_slabs(options, tmp_path, monkeypatch)
     expected = np.moveaxis(array(image).transpose(2, 1, 0, 3), int(axis), 2).transpose(3, 2, 1, 0)
     assert np.array_equal(open_dataset(tmp_path / "slabs")[0].image, expected)
     source = reopen(VolumeSlices.at(raw, Names()).along(2).to_text())

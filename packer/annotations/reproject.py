@@ -6,7 +6,6 @@ moved, and the lines between them stay straight, as ogr2ogr has it.
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import replace
 from functools import lru_cache
 from types import ModuleType
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from packer.annotations.annotation import AnnotatedPicture
 from packer.annotations.geojson import GroundPolygon, system_of
 from packer.annotations.geotiff import ground_of
-from packer.errors import BadPair, UsageError
+from packer.errors import BadPair, UsageError, library_of_extra
 
 NEEDED = "--reproject needs pyproj: pip install 'segpack[vectors]'"
 
@@ -26,10 +25,7 @@ NEEDED = "--reproject needs pyproj: pip install 'segpack[vectors]'"
 @lru_cache(maxsize=1)
 def library() -> ModuleType:
     """Return pyproj. Raise UsageError if it is not installed."""
-    try:
-        return importlib.import_module("pyproj")
-    except ImportError as error:
-        raise UsageError(NEEDED) from error
+    return library_of_extra("pyproj", NEEDED)
 
 
 def reproject_tools() -> tuple[str, ...]:

@@ -52,6 +52,7 @@ from packer.pixels.choices import (
 )
 from packer.pixels.field_options import ClassesField, PictureField
 from packer.pixels.label_rules import CODECS, DIVISORS, NO_DATA_LABELS, UNKNOWNS
+from readers.contract.kinds import MOST_BANDS
 from readers.contract.manifest import STORAGES
 
 TRUSTS = MTIME, DIGEST = ("mtime", "digest")
@@ -368,7 +369,7 @@ PICTURES = (
     Option(
         "times",
         "fields.image.times",
-        whole(1, 512, "DATES"),
+        whole(1, MOST_BANDS, "DATES"),
         "Dates of a time series, whose bands come date by date.",
         str(PictureField.times),
     ),

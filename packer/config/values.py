@@ -286,9 +286,9 @@ def parse_spacing(value: object) -> tuple[float, ...]:
 
 def parse_resolution(value: object) -> float:
     """`10` is the side of a pixel of a map, in the units of its coordinates: mostly metres, or degrees."""
-    text = str(value).strip()
-    if not re.fullmatch(r"[\d.]{1,20}(e[+-]?\d{1,2})?", text) or not 0 < (side := float(text)) < math.inf:
-        raise ValueError(f"{text!r}: expected the side of a pixel in the units of the map, such as 10 metres")
+    side = parse_number(value)
+    if not 0 < side < math.inf:
+        raise ValueError(f"{side:g}: expected the side of a pixel in the units of the map, such as 10 metres")
     return side
 
 

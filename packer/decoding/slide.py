@@ -5,7 +5,6 @@ Opening reads most of a file's headers, and a damaged one may crash the library.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 
 from packer.decoding.header import Header
 from packer.decoding.rules import check_size
-from packer.errors import BadPair, UsageError, first_of
+from packer.errors import BadPair, UsageError, first_of, library_of_extra
 from readers.contract.tiles import Size, size_text
 
 MOST_LEVELS, MOST_SIDE = 64, 1 << 24
@@ -26,10 +25,7 @@ NEEDED = "slides are read by openslide: pip install 'segpack[slides]'"
 @lru_cache(maxsize=1)
 def library() -> ModuleType:
     """Return openslide. Raise UsageError if it is not installed."""
-    try:
-        return importlib.import_module("openslide")
-    except (ImportError, OSError) as error:
-        raise UsageError(NEEDED) from error
+    return library_of_extra("openslide", NEEDED)
 
 
 def slide_tools() -> tuple[str, ...]:

@@ -59,7 +59,8 @@ def recipe_words(recipe: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _scaled_before(recipe: Mapping[str, Any]) -> list[str]:
     """Return how pictures of maps, and volumes, were scaled before they were fitted to a size."""
     if "resolution" in recipe:
-        return [f"scaled to pixels of {recipe['resolution']:g}, in the units of its coordinates"]
+        side = str(recipe["resolution"]).removesuffix(".0")
+        return [f"scaled to pixels of {side}, in the units of its coordinates"]
     tools = recipe.get("tools")
     rules = [tool for tool in map(str, tools if isinstance(tools, list) else ()) if tool.startswith("volumes scaled")]
     return [f"scaled to voxels of {rule.split(', ', 2)[-1]}" for rule in rules]

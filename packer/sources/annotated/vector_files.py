@@ -5,7 +5,6 @@ The process gets the bytes of the files and no path. So a file can neither name 
 
 from __future__ import annotations
 
-import importlib
 import io
 import json
 import zipfile
@@ -19,7 +18,7 @@ from typing import Any
 
 from packer.annotations.geojson import PROPERTIES
 from packer.annotations.well_known_binary import geometry_of
-from packer.errors import BadPair, UsageError
+from packer.errors import BadPair, UsageError, library_of_extra
 from packer.pairs.template import SHAPEFILE, VECTORS
 from packer.sources.files.folder import SHAPEFILE_PARTS
 from packer.sources.library_process import ask
@@ -40,10 +39,7 @@ def is_vector(path: str) -> bool:
 @lru_cache(maxsize=1)
 def library() -> ModuleType:
     """Return pyogrio. Raise UsageError if it is not installed."""
-    try:
-        return importlib.import_module("pyogrio")
-    except ImportError as error:
-        raise UsageError(NEEDED) from error
+    return library_of_extra("pyogrio", NEEDED)
 
 
 def vector_tools() -> tuple[str, ...]:

@@ -5,7 +5,6 @@ pydicom is Python alone, so no file can crash the process. The pixels are read h
 
 from __future__ import annotations
 
-import importlib
 import io
 import logging
 import warnings
@@ -21,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.decoding.grid import MOST
-from packer.errors import BadPair, UsageError
+from packer.errors import BadPair, UsageError, library_of_extra
 from packer.sources.volumes.dicom_rle import unpack_rle
 from readers.contract.regular_files import open_raw
 
@@ -99,10 +98,7 @@ class DicomSlice:
 @lru_cache(maxsize=1)
 def library() -> ModuleType:
     """Return pydicom, which then says nothing about odd values. Raise UsageError if it is not installed."""
-    try:
-        pydicom = importlib.import_module("pydicom")
-    except ImportError as error:
-        raise UsageError(NEEDED) from error
+    pydicom = library_of_extra("pydicom", NEEDED)
     pydicom.config.settings.reading_validation_mode = pydicom.config.IGNORE
     pydicom.config.logger.setLevel(logging.CRITICAL)
     warnings.filterwarnings("ignore", module=r"pydicom\.")

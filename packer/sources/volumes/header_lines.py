@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from packer.decoding.grid import MOST, GridTransform, usable
@@ -49,8 +49,22 @@ def choice(name: str, text: str, words: Sequence[str]) -> str:
     return text
 
 
-def file_beside(header: Path, name: str) -> Path:
-    """Return the path of the file that has the numbers of a header. It is in the header's folder, or below it."""
+def text_of(fields: Mapping[str, str], name: str) -> str:
+    """Return the text of a field. Raise BadPair if the header lacks it."""
+    if name not in fields:
+        raise BadPair(f"lacks the header {name}")
+    return fields[name]
+
+
+def file_beside(header: Path, field: str, name: str, whole: str, detached: str) -> Path:
+    """Return the path of the file that has the numbers of a header. It is in the header's folder, or below it.
+
+    `whole` and `detached` are the suffixes of files with numbers of their own, and of headers without numbers.
+    """
+    if name.split()[:1] == ["LIST"] or "%" in name:
+        raise BadPair(f"has its numbers in many files, by {field}: {name[:80]}; write it as one {whole}")
+    if header.suffix.lower() != detached:
+        raise BadPair(f"has its numbers in the file {name[:80]!r}; a header without numbers is named {detached}")
     path = PurePosixPath(name)
     if not name or path.is_absolute() or ".." in path.parts or not name.isprintable():
         raise BadPair(f"has its numbers in {name[:80]!r}, which is not in the folder of the header")

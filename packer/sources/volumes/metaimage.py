@@ -17,6 +17,7 @@ from packer.sources.volumes.header_lines import (
     from_left,
     numbers,
     sides_of,
+    text_of,
     wholes,
 )
 from packer.sources.volumes.volume_header import VolumeHeader
@@ -69,11 +70,7 @@ def data_file(path: Path, fields: _Fields | None = None) -> Path | None:
     name = (fields or _fields(path)[0])[_LAST]
     if name == _LOCAL:
         return None
-    if name.split()[:1] == ["LIST"] or "%" in name:
-        raise BadPair(f"has its numbers in many files, by {_LAST} = {name[:80]}; write it as one .mha")
-    if path.suffix.lower() != DETACHED:
-        raise BadPair(f"has its numbers in the file {name[:80]!r}; a header without numbers is named {DETACHED}")
-    return file_beside(path, name)
+    return file_beside(path, _LAST, name, ".mha", DETACHED)
 
 
 def _fields(path: Path) -> tuple[_Fields, bytes]:
@@ -98,15 +95,15 @@ def _header(fields: _Fields, text: bytes) -> VolumeHeader:
     for name, texts in _PLAIN.items():
         if name in fields:
             choice(name, fields[name], texts)
-    (dimensions,) = wholes("NDims", _field(fields, "NDims"), 1)
+    (dimensions,) = wholes("NDims", text_of(fields, "NDims"), 1)
     if dimensions not in (2, 3, 4):
         raise BadPair(f"has {dimensions} dimensions; 2 to 4 are read")
-    sides = sides_of("DimSize", _field(fields, "DimSize"), dimensions)
+    sides = sides_of("DimSize", text_of(fields, "DimSize"), dimensions)
     (components,) = wholes("ElementNumberOfChannels", fields.get("ElementNumberOfChannels", "1"), 1)
     channels = components * math.prod(sides[3:])
     if not 1 <= channels <= MOST_BANDS or min(components, math.prod(sides[3:])) > 1:
         raise BadPair(f"has {components} channels and the sides {list(sides)}; up to {MOST_BANDS} become bands")
-    name = choice("ElementType", _field(fields, "ElementType"), tuple(_TYPES))
+    name = choice("ElementType", text_of(fields, "ElementType"), tuple(_TYPES))
     is_big = any(_flag(fields, name) for name in _MSB)
     columns, rows, slices = (*sides, 1)[:3]
     return VolumeHeader(
@@ -158,12 +155,6 @@ def _numbers(fields: _Fields, names: Sequence[str], count: int, otherwise: Seque
     """Return the numbers of the first of these fields that a header has."""
     name = next((name for name in names if name in fields), None)
     return otherwise if name is None else numbers(name, fields[name], count)
-
-
-def _field(fields: _Fields, name: str) -> str:
-    if name not in fields:
-        raise BadPair(f"lacks the header {name}")
-    return fields[name]
 
 
 def _flag(fields: _Fields, name: str) -> bool:

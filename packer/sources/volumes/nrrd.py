@@ -18,6 +18,7 @@ from packer.sources.volumes.header_lines import (
     from_left,
     numbers,
     sides_of,
+    text_of,
     wholes,
 )
 from packer.sources.volumes.volume_header import VolumeHeader
@@ -71,11 +72,7 @@ def data_file(path: Path, fields: _Fields | None = None) -> Path | None:
     name = (fields or _fields(path)[0]).get("data file")
     if name is None:
         return None
-    if name.split()[:1] == ["LIST"] or "%" in name:
-        raise BadPair(f"has its numbers in many files, by data file: {name[:80]}; write it as one .nrrd")
-    if path.suffix.lower() != DETACHED:
-        raise BadPair(f"has its numbers in the file {name[:80]!r}; a header without numbers is named {DETACHED}")
-    return file_beside(path, name)
+    return file_beside(path, "data file", name, ".nrrd", DETACHED)
 
 
 def _fields(path: Path) -> tuple[_Fields, bytes]:
@@ -105,22 +102,22 @@ def _fields(path: Path) -> tuple[_Fields, bytes]:
 
 
 def _header(fields: _Fields, text: bytes) -> VolumeHeader:
-    (dimension,) = wholes("dimension", _field(fields, "dimension"), 1)
+    (dimension,) = wholes("dimension", text_of(fields, "dimension"), 1)
     if dimension not in (3, 4):
         raise BadPair(f"has {dimension} dimensions; 3 are read, or 4 with the channels of a voxel")
-    sides = sides_of("sizes", _field(fields, "sizes"), dimension)
+    sides = sides_of("sizes", text_of(fields, "sizes"), dimension)
     directions = _directions(fields, dimension)
     axis = _channel_axis(fields, directions, dimension)
     channels = 1 if axis is None else sides[axis]
     if channels > MOST_BANDS:
         raise BadPair(f"has {channels} channels; at most {MOST_BANDS} become bands")
     columns, rows, slices = (side for number, side in enumerate(sides) if number != axis)
-    name = _field(fields, "type").lower()
+    name = text_of(fields, "type").lower()
     if name not in _TYPES:
         raise BadPair(f"has numbers of the type {name[:80]!r}; only whole and floating-point are read")
     dtype = np.dtype(_TYPES[name])
     if dtype.itemsize > 1:
-        ends = choice("endian", _field(fields, "endian").lower(), ("little", "big"))
+        ends = choice("endian", text_of(fields, "endian").lower(), ("little", "big"))
         dtype = dtype.newbyteorder("<" if ends == "little" else ">")
     in_space = [vector for number, vector in enumerate(directions) if number != axis]
     grid = _grid(fields, (columns, rows, slices), in_space, axis)
@@ -192,7 +189,7 @@ def _voxels(path: Path, start: int, size: int, fields: _Fields) -> VoxelFile:
     """Return where the numbers are in a file."""
     if wholes("line skip", fields.get("line skip", "0"), 1) != (0,):
         raise BadPair("has lines before its numbers, by the header line skip; write it without them")
-    encoding = _field(fields, "encoding").lower()
+    encoding = text_of(fields, "encoding").lower()
     if encoding not in _PACKINGS:
         raise BadPair(f"has numbers of the encoding {encoding[:40]!r}; raw and gzip are read: write one of them")
     packing = _PACKINGS[encoding]
@@ -209,9 +206,3 @@ def _vector(name: str, text: str) -> tuple[float, ...]:
     if not (text.startswith("(") and text.endswith(")")):
         raise BadPair(f"has the header '{name}: {text[:80]}'; expected vectors such as (1,0,0)")
     return numbers(name, text[1:-1].replace(",", " "), 3)
-
-
-def _field(fields: _Fields, name: str) -> str:
-    if name not in fields:
-        raise BadPair(f"lacks the header {name}")
-    return fields[name]
