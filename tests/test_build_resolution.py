@@ -132,7 +132,7 @@ def test_another_unit_is_named(raw: Path, tmp_path: Path, side: float) -> None:
 
 
 @pytest.mark.parametrize("side", ["1.2.3", "nan", "0", "-5", ""])
-def test_what_is_no_side_is_named(side: str, raw: Path, tmp_path: Path) -> None:
+def test_a_wrong_side_is_named(side: str, raw: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"--resolution: .*expected (a number|the side of a pixel)"):
         build(raw, tmp_path / "pack", size="native", resolution=side)
 
