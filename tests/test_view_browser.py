@@ -6,7 +6,7 @@ import io
 import socket
 import threading
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -90,8 +90,13 @@ def opened(browser: Any, address: str, **options: Any) -> Iterator[Any]:
 
 def wait(page: Any, condition: str) -> None:
     """Wait until a condition holds. Playwright's own way compiles a text, which our page forbids."""
+    until(page, lambda: page.evaluate(f"() => Boolean(window.view && ({condition}))"), condition)
+
+
+def until(page: Any, holds: Callable[[], bool], condition: str = "") -> None:
+    """Wait until a function returns True."""
     for _ in range(200):
-        if page.evaluate(f"() => Boolean(window.view && ({condition}))"):
+        if holds():
             return
         page.wait_for_timeout(50)
     raise AssertionError(condition)
@@ -239,8 +244,7 @@ def test_a_row_is_looked_at_closely(way: str, browser: Any, address: str) -> Non
         page.keyboard.press(" ")
         page.check("#blind")
         wait(page, "location.hash.includes('blind=1')")
-        page.wait_for_timeout(100)
-        assert not np.array_equal(over(page), whole)
+        until(page, lambda: not np.array_equal(over(page), whole))
         page.hover("#stage")
         page.mouse.wheel(0, -400)
         page.mouse.down()
@@ -255,8 +259,7 @@ def test_a_row_is_looked_at_closely(way: str, browser: Any, address: str) -> Non
         page.click("#before")
         for choice in ("other", "pixels", ""):
             page.select_option("#compare", choice)
-            page.wait_for_timeout(300)
-            assert page.locator(".pane:visible").count() == (2 if choice else 1)
+            sync_api.expect(page.locator(".pane:visible")).to_have_count(2 if choice else 1)
             if choice == "pixels":
                 page.select_option("#label", "")
                 sync_api.expect(page.locator("#compared")).to_have_text("1,536 pixels differ")
