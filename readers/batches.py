@@ -12,11 +12,12 @@ from readers.batch_memory import Lease
 from readers.contract.errors import RequestError
 from readers.crop import CropAndFlip
 from readers.epoch import BatchRows
-from readers.finish import MeanStd
 from readers.machine import usable_cores
 from readers.permutation import Numbers
 from readers.row_ranges import RowRanges
 from readers.row_reader import Arrays, RowReader
+from readers.statistics import MeanStd
+from readers.tone import Tone
 from readers.windows import BatchWindows
 
 
@@ -48,6 +49,7 @@ class Batches:
     rows: RowRanges
     size: int
     crop: CropAndFlip | None
+    tone: Tone | None
     mean_std: MeanStd | None
     """Mean and standard deviation of the training split's images; None if it is not clear which split that is."""
 
@@ -58,7 +60,8 @@ class Batches:
     def read(self, batch: BatchRows, lease: Lease) -> Arrays:
         """Return a batch in memory from `lease`."""
         in_pack = self.in_pack(batch.rows)
-        return self.reader.read(in_pack, lease, self._windows(batch, in_pack))
+        tones = None if self.tone is None else self.tone.of_batch(batch.rows, batch.runs)
+        return self.reader.read(in_pack, lease, self._windows(batch, in_pack), tones)
 
     def prefetch(self, batches: Sequence[BatchRows]) -> None:
         """Ask the kernel to read batches from the disk before they are needed: of fields in tiles only the tiles that
@@ -77,10 +80,9 @@ class Batches:
         self.reader.drop(in_pack, self._windows(batch, in_pack) if self.reader.reads_parts else None)
 
     def _windows(self, batch: BatchRows, in_pack: list[int]) -> BatchWindows | None:
-        """Return the windows of a batch, if it is cropped or flipped."""
-        if self.crop is None:
-            return None
-        return self.crop.windows(batch.rows, batch.runs, self.reader.sizes(in_pack))
+        """Return the windows of a batch, if it is cropped, flipped or has tones."""
+        crop = self.crop or (CropAndFlip(None, False) if self.tone is not None and not self.reader.native else None)
+        return None if crop is None else crop.windows(batch.rows, batch.runs, self.reader.sizes(in_pack))
 
     def in_pack(self, rows: Numbers) -> list[int]:
         """Return rows of the data set as rows of the pack."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -15,12 +15,18 @@ from numpy.typing import NDArray
 from readers.contract.errors import RequestError
 from readers.contract.fields import Sides
 from readers.contract.tile_grid import Area, index_of
+from readers.draws import dice, draws
 from readers.epoch import Run
-from readers.permutation import Numbers, Words, keys_of, mixed
-from readers.windows import BatchWindows, HowToCopy, centered, overlap, spare_pixels, whole_numbers
+from readers.permutation import Numbers, Words
+from readers.windows import FLIPS, BatchWindows, HowToCopy, centered, overlap, spare_pixels, whole_numbers
 
 MOST_SCALE = 64
 """A picture is not enlarged more."""
+Flip = bool | Literal["all"]
+"""Whether half of the windows are flipped left to right, or half of them along each axis."""
+_NO, _ONE = np.uint64(0), np.uint64(1)
+_TURNED = np.array([0, FLIPS[-2], FLIPS[-1] | FLIPS[-2], FLIPS[-1]], np.uint64)
+"""The flip that makes 0 to 3 quarter turns of a window; for 1 and 3, lines and columns have changed places before."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +111,7 @@ def window_of(transform: CenterCrop, sides: NDArray[np.int64]) -> BatchWindows:
     scaled = transform._scaled(sides)
     start = transform._start(spare_pixels(scaled, transform.size))
     scaled_to = None if np.array_equal(scaled, sides) else [scaled.tolist()]
-    return BatchWindows(transform.size, transform.pad, [start], [False], scaled_to)
+    return BatchWindows(transform.size, transform.pad, [start], [0], scaled_to)
 
 
 def between(scale: tuple[float, float], drawn: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -167,50 +173,59 @@ def _ignored(label: torch.Tensor, sides: int) -> int:
 
 @dataclass(frozen=True)
 class CropAndFlip:
-    """The options `crop` and `flip` of a loader: which window of each picture, and whether to flip half of them."""
+    """The options `crop`, `flip` and `turn` of a loader: which window of each picture, and how it is turned."""
 
     crop: CenterCrop | None
-    flip: bool
+    flip: Flip
+    turn: bool = False
 
     @classmethod
-    def of(cls, crop: Sides | CenterCrop | None, flip: bool, sides: int = 2) -> CropAndFlip | None:
+    def of(
+        cls, crop: Sides | CenterCrop | None, flip: Flip, turn: bool = False, sides: Sequence[int | None] = (None, None)
+    ) -> CropAndFlip | None:
         """Return the options as one object; `(H, W)` means a random window. None if there is nothing to do.
 
-        `sides`: how many a row has, 3 of volumes.
+        `sides`: those of a row, three of volumes; None where they differ.
         """
         window = crop if crop is None or isinstance(crop, CenterCrop) else RandomCrop(crop)
-        if type(window) not in (type(None), CenterCrop, RandomCrop) or (window and len(window.size) != sides):
-            size, rows = ("(D, H, W)", "volumes") if sides == 3 else ("(H, W)", "pictures")
+        if type(window) not in (type(None), CenterCrop, RandomCrop) or (window and len(window.size) != len(sides)):
+            size, rows = ("(D, H, W)", "volumes") if len(sides) == 3 else ("(H, W)", "pictures")
             expected = f"expected {size}, RandomCrop({size}) or CenterCrop({size})"
             raise RequestError(f"crop={crop!r}: the rows are {rows}; {expected}")
-        return cls(window, flip) if window or flip else None
+        if flip not in (True, False, "all"):
+            raise RequestError(f'flip={flip!r}: expected True (left to right), "all" (every axis) or False')
+        height, width = (sides if window is None else window.size)[-2:]
+        if turn and (height is None or height != width):
+            found = "rows of many sizes" if height is None else f"{height}x{width}"
+            raise RequestError(f"turn=True: quarter turns need squares, found {found}; pass crop= with equal sides")
+        return cls(window, flip, turn) if window or flip or turn else None
 
     def windows(self, rows: Numbers, runs: Sequence[Run], sizes: NDArray[Any]) -> BatchWindows:
         """Return the windows of the rows of a batch, whose sides are `sizes`."""
-        down, across, turn, deep = _dice(rows, runs, "cut", 4)
-        flips = (turn >> np.uint64(63) == 1) & self.flip
+        down, across, pose, deep = dice(rows, runs, "cut", 4)
+        flips, swaps = self._poses(pose, sizes.shape[1])
         if self.crop is None:
-            return BatchWindows(None, 0, np.zeros_like(sizes).tolist(), flips.tolist())
+            return BatchWindows(None, 0, np.zeros_like(sizes).tolist(), flips, None, swaps)
         scaled = None
         if isinstance(self.crop, RandomCrop) and self.crop._scales:
-            drawn = (_dice(rows, runs, "scale", 1)[0] >> np.uint64(11)).astype(np.float64) / (1 << 53)
-            scaled = sizes = scaled_sides(sizes, between(self.crop.scale, drawn)[:, None])
+            scales = between(self.crop.scale, draws(rows, runs, "scale", 1)[0])
+            scaled = sizes = scaled_sides(sizes, scales[:, None])
         spare = spare_pixels(sizes, self.crop.size)
         if isinstance(self.crop, RandomCrop):
-            dice = np.stack([deep, down, across][-spare.shape[1] :], 1)
-            starts = np.minimum(spare, 0) + (dice % (np.abs(spare) + 1).astype(np.uint64)).astype(np.int64)
+            drawn = np.stack([deep, down, across][-spare.shape[1] :], 1)
+            starts = np.minimum(spare, 0) + (drawn % (np.abs(spare) + 1).astype(np.uint64)).astype(np.int64)
         else:
             starts = centered(spare)
         scaled_to = None if scaled is None else scaled.tolist()
-        return BatchWindows(self.crop.size, self.crop.pad, starts.tolist(), flips.tolist(), scaled_to)
+        return BatchWindows(self.crop.size, self.crop.pad, starts.tolist(), flips, scaled_to, swaps)
 
-
-def _dice(rows: Numbers, runs: Sequence[Run], purpose: str, count: int) -> Words:
-    """Return random numbers for each row: for a cut the top line of its window, the left column, whether to flip, and
-    the first slice of a volume."""
-    dice, first = [], 0
-    for run in runs:
-        part = rows[first : first + run.length]
-        dice.append([mixed(part, key) for key in keys_of(run.seed, run.epoch, purpose)[:count]])
-        first += run.length
-    return np.concatenate(dice, 1)
+    def _poses(self, drawn: Words, axes: int) -> tuple[list[int], list[bool] | None]:
+        """Return how windows are flipped, and whether lines and columns change places: bit 63 of a random number flips
+        the columns, 62 the lines, 61 the slices; two more are the number of quarter turns."""
+        bits = list(FLIPS.values())[: axes if self.flip == "all" else int(self.flip)]
+        flips = sum(((drawn >> np.uint64(63 - place) & _ONE) * np.uint64(bit) for place, bit in enumerate(bits)), _NO)
+        flips = np.broadcast_to(flips, drawn.shape)
+        if not self.turn:
+            return flips.tolist(), None
+        turns = drawn >> np.uint64(59) & np.uint64(3)
+        return (flips ^ _TURNED[turns]).tolist(), (turns % 2 == 1).tolist()

@@ -9,12 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+import torch
 from torch.utils.data import Dataset
 
 from readers.batch_memory import BatchMemory, Lease
 from readers.batches import Batches, ReadAhead
 from readers.choose_rows import choose_rows, choose_splits, parts_with
 from readers.collate import register_collate
+from readers.colour import Colour
 from readers.contract.classes import ClassTable
 from readers.contract.errors import RequestError
 from readers.contract.fields import LABEL, Field, Sides
@@ -23,11 +25,10 @@ from readers.contract.manifest import ALL, Manifest
 from readers.contract.place import Place
 from readers.contract.statistics import Statistics, class_counts
 from readers.contract.tiles import tile_starts, window_key
-from readers.crop import CenterCrop, CropAndFlip
+from readers.crop import CenterCrop, CropAndFlip, Flip
 from readers.delivered import Forms, LabelForm, delivered, forms_of
 from readers.epoch import Window
 from readers.find_key import find_key
-from readers.finish import MeanStd
 from readers.loader import Loader, Output
 from readers.location import CacheBytes, Location, Verify
 from readers.mix import Mix, MixedOrder, Side
@@ -40,6 +41,7 @@ from readers.row_reader import Arrays, RowReader
 from readers.row_sheet import Choice, row_sheet
 from readers.samples import SampleReader, Transform
 from readers.statistics import (
+    MeanStd,
     Weighting,
     class_weights,
     deviation,
@@ -49,6 +51,7 @@ from readers.statistics import (
     training_statistics,
 )
 from readers.summary import html_of, text_of
+from readers.tone import Tone
 from readers.windows import whole_numbers
 
 if TYPE_CHECKING:
@@ -283,7 +286,11 @@ class SegDataset(Dataset[Any]):
         shuffle: Shuffle = False,
         seed: int = 0,
         crop: Sides | CenterCrop | None = None,
-        flip: bool = False,
+        flip: Flip = False,
+        turn: bool = False,
+        colour: Colour | None = None,
+        normalize: MeanStd | bool = False,
+        dtype: torch.dtype | None = None,
         rank: int = 0,
         world_size: int = 1,
         drop_last: bool = False,
@@ -299,8 +306,10 @@ class SegDataset(Dataset[Any]):
     ) -> Loader:
         """Return a loader of whole batches of the data set's fields, read by threads `ahead` of use.
 
-        `shuffle`, `seed`, `rank`, `world_size`, `drop_last`, `pad`: see `Order`. `crop` and `flip`: a window of each
-        picture or volume, and half of them flipped left to right; both follow from (seed, epoch, row). `labels`:
+        `shuffle`, `seed`, `rank`, `world_size`, `drop_last`, `pad`: see `Order`. `crop`: a window of each
+        picture or volume. `flip`: half of them left to right, with "all" along each axis. `turn`: by 0 to 3 quarters.
+        `colour`, `normalize`, `dtype`: the image as it is read, see `Colour` and `Loader.to`. All random numbers follow
+        from (seed, epoch, row). `labels`:
         "onehot" or "index", by default the data set's form. `output`: "torch" or "numpy". `pin_memory`: by default
         where there is CUDA. `drop_behind`: drop rows from the page cache once they are read, for data read only once.
         `mix={"labelled": 8, "unlabelled": 24}`: 8 rows with a label and then 24 without one in each batch; the epoch
@@ -321,10 +330,11 @@ class SegDataset(Dataset[Any]):
             raise RequestError(f"mix={mix!r} makes batches of {order.batch_size} rows, but batch_size={batch_size}")
         if mix is None and mix_end != "labelled":
             raise RequestError(f"mix_end={mix_end!r} needs mix=")
-        window = CropAndFlip.of(crop, flip, reader.sides)
+        window = CropAndFlip.of(crop, flip, turn, reader.sides)
         training = training_statistics(self.manifest, self.fold)
         mean_std = None if training is None else mean_and_deviation(self.fields, training)
-        batches = Batches(reader, self._rows, batch_size, window, mean_std)
+        tone = Tone.of(self.fields, colour, normalize, dtype, mean_std)
+        batches = Batches(reader, self._rows, batch_size, window, tone, mean_std)
         return Loader(batches, order, ReadAhead(threads, ahead, drop_behind), output, pin_memory, self._memory)
 
     def _window(self, reader: RowReader, alone: bool) -> Window:

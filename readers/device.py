@@ -13,7 +13,8 @@ import torch
 
 from readers.contract.errors import RequestError
 from readers.contract.fields import IMAGE, LABEL
-from readers.finish import Augment, Finish, MeanStd
+from readers.finish import Augment, Finish
+from readers.statistics import MeanStd
 
 Seed = Callable[[], int]
 

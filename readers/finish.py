@@ -12,12 +12,11 @@ import torch
 
 from readers.contract.errors import RequestError
 from readers.contract.fields import IMAGE, LABEL
+from readers.statistics import MeanStd
 
 Augment = Callable[..., Any]
 """Takes the fields of a batch: images as numbers from 0 to 1, labels as they travel, as indices or stored planes.
 Returns as many; a single one need not be in a tuple."""
-MeanStd = tuple[Sequence[float], Sequence[float]]
-"""Mean and standard deviation of each channel, of pixels from 0 to 1."""
 
 
 @dataclass(frozen=True)

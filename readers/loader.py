@@ -21,12 +21,12 @@ from readers.contract.fields import IMAGE, LABEL, Field
 from readers.device import DeviceBatches
 from readers.epoch import BatchRows, Epoch
 from readers.fetch_ahead import fetch_ahead
-from readers.finish import Augment, Finish, MeanStd
+from readers.finish import Augment, Finish
 from readers.mix import MixedOrder
 from readers.mixed_epoch import MixedEpoch
 from readers.order import Order
 from readers.permutation import keys_of
-from readers.statistics import picture_of
+from readers.statistics import MeanStd, mean_std_of, picture_of
 from readers.stores.ahead import Ahead
 
 Output = Literal["torch", "numpy"]
@@ -59,6 +59,8 @@ class Loader:
     ) -> None:
         if output not in ("torch", "numpy"):
             raise RequestError(f'output={output!r} is neither "torch" nor "numpy"')
+        if output == "numpy" and batches.tone is not None and batches.tone.bits_of:
+            raise RequestError('dtype=torch.bfloat16 and output="numpy": NumPy has no such numbers')
         self.order = order
         self.batch_size = batches.size
         self._batches = batches
@@ -129,7 +131,7 @@ class Loader:
         if label is not None and label.expands:
             reader, classes = reader.as_stored(LABEL), label.field.numbers
         picture = picture_of([delivered.field for delivered in reader.fields])
-        mean_std = self._mean_std() if normalize is True else normalize or None
+        mean_std = mean_std_of(normalize, self._batches.mean_std)
         fields = tuple(delivered.field.name for delivered in reader.fields)
         image = (IMAGE, None) if picture is None else (picture.name, picture.range)
         no_data = picture.fill_number if picture is not None and picture.no_data else None
@@ -138,14 +140,6 @@ class Loader:
         batches = replace(self._batches, reader=reader)
         source = Loader(batches, self.order, self._ahead, "torch", self._pin_memory, self._memory)
         return DeviceBatches(source, torch.device(device), finish, ahead, self._batch_seed)
-
-    def _mean_std(self) -> MeanStd:
-        if self._batches.mean_std is None:
-            raise RequestError(
-                'normalize=True: the pack has no split "train", nor just one whose name begins with "train"; '
-                "say which split to normalise by, such as normalize=(train.mean, train.std)"
-            )
-        return self._batches.mean_std
 
     def _batch_seed(self) -> int:
         """Return a number that no other batch has."""
@@ -220,7 +214,12 @@ class Loader:
         arrays = self._batches.read(rows, self._lease)
         if self._ahead.drop_behind:
             self._batches.drop(rows)
-        return arrays if self._output == "numpy" else tuple(map(as_tensor, arrays))
+        if self._output == "numpy":
+            return arrays
+        names = [delivered.field.name for delivered in self._batches.reader.fields]
+        bits = self._batches.tone.bits_of if self._batches.tone is not None else None
+        tensors = zip(names, map(as_tensor, arrays), strict=True)
+        return tuple(tensor.view(torch.bfloat16) if name == bits else tensor for name, tensor in tensors)
 
 
 def _text(field: Field) -> str:

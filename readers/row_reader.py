@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from readers.delivered import Delivered
 from readers.formats.shard import Shard, gather
 from readers.pack import Pack
 from readers.statistics import picture_of
+from readers.tone import BatchTones
 from readers.windows import BatchPicture, BatchWindows
 
 Arrays = tuple[NDArray[Any], ...]
@@ -59,9 +61,9 @@ class RowReader:
         return self._size is None
 
     @property
-    def sides(self) -> int:
-        """The number of sides of a row: 3 of volumes."""
-        return len(self._stored[0].sides)
+    def sides(self) -> tuple[int | None, ...]:
+        """The sides of a row, three of volumes; None where rows differ."""
+        return self._stored[0].sides
 
     @property
     def unpacks(self) -> bool:
@@ -73,21 +75,62 @@ class RowReader:
         fields = [delivered.as_stored() if delivered.field.name == name else delivered for delivered in self.fields]
         return RowReader(self.pack, fields)
 
-    def read(self, rows: Sequence[int], lease: Lease, windows: BatchWindows | None = None) -> Arrays:
+    def read(
+        self,
+        rows: Sequence[int],
+        lease: Lease,
+        windows: BatchWindows | None = None,
+        tones: BatchTones | None = None,
+    ) -> Arrays:
         """Return the rows in this order, an array for each field. Native rows must all have the same size, or windows
-        of one size."""
+        of one size. Windows have tones, those of the picture `tones.tone.field`."""
         groups = self._groups(rows)
         size = self._common_size(rows, windows)
-        arrays = tuple(lease((len(rows), *field.row_shape(*size)), field.dtype) for field in self._delivered)
+        toned = None if tones is None else tones.tone.field
+        dtypes = [tones.tone.dtype if tones and field is toned else field.dtype for field in self._delivered]
+        shapes = [(len(rows), *field.row_shape(*size)) for field in self._delivered]
+        arrays = tuple(lease(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True))
         for field, out in zip(self.fields, arrays, strict=True):
-            if field.is_stored:
+            if tones is not None and field.field is toned:
+                pictures = self._fill_toned(groups, field, out, windows, tones)
+            elif field.is_stored:
                 _fill(groups, field, out, windows)
             elif not field.field.shape:
                 _mark(groups, out)
         if self._valid is not None:
             picture, mask = self._valid
-            _mark_valid(self._delivered[picture], arrays[picture], arrays[mask])
+            _mark_valid(self._delivered[picture], arrays[picture] if tones is None else pictures, arrays[mask])
         return tuple(map(as_series, self._delivered, arrays))
+
+    def _fill_toned(
+        self,
+        groups: Sequence[ShardRows],
+        field: Delivered,
+        out: NDArray[Any],
+        windows: BatchWindows | None,
+        tones: BatchTones,
+    ) -> NDArray[Any]:
+        """Read a picture with its tones: at once where windows lie raw in files, else by way of the stored pixels.
+        Return these, if others need them."""
+        raw = field.stored.encoding == RAW and not field.stored.optional and self._valid is None
+        in_files = windows.in_files(_pictures(groups, field), out) if raw and windows is not None else None
+        if in_files is not None and tones.copy_all(in_files, out):
+            return out
+        if self._valid is not None or windows is None:
+            pixels = np.empty(out.shape, field.field.dtype)
+            _fill(groups, field, pixels, windows)
+            for target, picture in enumerate(pixels):
+                tones.of_row(target)(out[target], picture)
+            return pixels
+        for shard, targets, rows in groups:
+            for target, row in zip(targets, rows, strict=True):
+                tone = tones.of_row(target)
+                if not shard.has(field.stored.name):
+                    out[target] = tone.padding(field.field.fill_number)
+                    continue
+                read, how = partial(shard.window, field.stored, row), replace(field.how, tone=tone)
+                windows.copy(target, shard.size(row), read, out[target], how)
+        return out
 
     def sizes(self, rows: Sequence[int]) -> NDArray[np.int64]:
         """Return the sides of each row."""
@@ -158,7 +201,7 @@ class RowReader:
             return size
         sizes = list(map(tuple, self.sizes(rows).tolist()))
         if len(set(sizes)) > 1:
-            noun, window = ("volumes", "(D, H, W)") if self.sides == 3 else ("pictures", "(H, W)")
+            noun, window = ("volumes", "(D, H, W)") if len(self.sides) == 3 else ("pictures", "(H, W)")
             raise RequestError(
                 f"a batch of {len(rows)} rows has {noun} of {different_sizes(sizes)}: give loader() crop={window}, "
                 "or use batch_size=1"

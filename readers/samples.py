@@ -48,22 +48,24 @@ class SampleReader:
     def window(self, row: int, start: Sequence[int], size: Sides) -> AnySample:
         """Return a window of a row as a sample: it begins at `start`, which may be outside of the row."""
         starts, sides = whole_numbers(start), whole_numbers(size)
-        if not len(starts) == len(sides) == self._reader.sides or min(sides) < 1:
-            expected = "(depth, top, left), (D, H, W)" if self._reader.sides == len(VOLUME) else "(top, left), (H, W)"
+        if not len(starts) == len(sides) == len(self._reader.sides) or min(sides) < 1:
+            expected = (
+                "(depth, top, left), (D, H, W)" if len(self._reader.sides) == len(VOLUME) else "(top, left), (H, W)"
+            )
             raise RequestError(f"window(…, {start}, {size}): expected {expected}")
-        return self.one(row, BatchWindows(sides, 0, [list(starts)], [False]))
+        return self.one(row, BatchWindows(sides, 0, [list(starts)], [0]))
 
     def transformed(self, transform: Transform, rows: list[int]) -> list[Any]:
         """Return what a transform makes of rows of the pack. Our own crops read no more of a row than they need."""
         if not isinstance(transform, CenterCrop) or type(transform) not in (CenterCrop, RandomCrop):
             return [self._transformed(transform, sample) for sample in self.many(rows)]
-        CropAndFlip.of(transform, False, self._reader.sides)
+        CropAndFlip.of(transform, False, False, self._reader.sides)
         sizes = self._reader.sizes(rows)
         return [tuple(self.one(row, window_of(transform, size))) for row, size in zip(rows, sizes, strict=True)]
 
     def _transformed(self, transform: Transform, sample: AnySample) -> Any:
         """Return what a transform makes of a sample. Crops need to know what each field is padded with."""
         if isinstance(transform, CenterCrop):
-            CropAndFlip.of(transform, False, self._reader.sides)
+            CropAndFlip.of(transform, False, False, self._reader.sides)
             return transform(*sample, fills=[delivered.fill for delivered in self._reader.fields])
         return transform(*sample)

@@ -1,147 +1,148 @@
-/* Scale windows of pictures: bytes by the two nearest pixels of each side, labels by the nearest one.
+/* Scale windows of pictures: bytes by the two nearest pixels of each side, labels by the nearest one (scale_taps.h).
 
-A side of S pixels becomes D. Pixel i of the scaled side lies at n = (2i+1) * S - D, in units of 1 / 2D pixels: between the
-pixels n / 2D and the next one, whose weight is n % 2D, rounded to 256ths. Two lines are added to numbers of 16 bits, then two
-of their columns to numbers of 24, and these are rounded once. readers/scaled.py has the same rule in NumPy. */
+Two columns are added to numbers of 16 bits, then two of their lines to numbers of 24, and these are rounded once. The sums of
+a line are held for the next one. A picture may get another tone on the way. readers/scaled.py has the same rule in NumPy. */
 #include "scale_lines.h"
+#include "tone_arrays.h"
 
 #ifndef LARGE /* a drill has another */
 #define LARGE (128 << 10) /* bytes of a window from which on it is stored past the caches */
 #endif
 
 #define AHEAD 2 /* lines: they are requested while a line is added */
+#define CACHE_LINE 64
 
-typedef struct {
-    int64_t source, scaled; /* the whole side, before and after */
-    int64_t start;          /* the first scaled pixel that is wanted */
-    int64_t offset;         /* the source pixel that is the first of the part */
-} Side;
-
-static int read_side(PyObject *object, Side *side) {
-    long long numbers[4];
-    if (!PyArg_ParseTuple(object, "LLLL", numbers, numbers + 1, numbers + 2, numbers + 3)) return 0;
-    *side = (Side){numbers[0], numbers[1], numbers[2], numbers[3]};
-    const int64_t most = INT32_MAX;
-    if (side->source >= 1 && side->source <= most && side->scaled >= 1 && side->scaled <= most && side->start >= 0 &&
-        side->start <= most && side->offset >= 0 && side->offset <= most) return 1;
-    PyErr_SetString(PyExc_ValueError, "a side: expected its pixels, its scaled pixels, and where both begin");
-    return 0;
-}
-
-/* Fill in the pixels of `count` scaled ones, backwards if `flip`. Return 0 if one of them is not in the part. */
-static int find_taps(Taps *taps, const Side *side, Py_ssize_t count, Py_ssize_t part, int flip, int is_nearest) {
-    for (Py_ssize_t x = 0; x < count; x++) {
-        const int64_t i = side->start + (flip ? count - 1 - x : x);
-        if (i >= side->scaled) return 0; /* so no product below is too large */
-        const int64_t doubled = (2 * i + 1) * side->source;
-        int64_t first, weight = 0;
-        if (is_nearest) first = doubled / (2 * side->scaled);
-        else {
-            const int64_t n = doubled - side->scaled, last = side->source - 2;
-            first = n < 0 ? 0 : n / (2 * side->scaled);
-            weight = n < 0 ? 0 : ((n % (2 * side->scaled)) * 256 + side->scaled) / (2 * side->scaled);
-            if (first > last) first = last, weight = 256;
-        }
-        first -= side->offset;
-        if (first < 0 || first + !is_nearest >= part) return 0;
-        taps->first[x] = (int32_t)first;
-        taps->weights[x] = (uint32_t)(256 - weight) | (uint32_t)weight << 16;
-    }
-    return 1;
-}
-
-static void linear_all(const Py_buffer *pixels, const Py_buffer *out, const Taps *down, const Taps *across, uint32_t *line,
-                       int fast) {
-    const Py_ssize_t width = out->shape[2];
-    Py_ssize_t from = pixels->shape[2], to = 0; /* the columns that are used */
-    for (Py_ssize_t x = 0; x < width; x++) {
-        if (across->first[x] < from) from = across->first[x];
-        if (across->first[x] + 2 > to) to = across->first[x] + 2;
-    }
-    for (Py_ssize_t plane = 0; plane < out->shape[0]; plane++)
-        for (Py_ssize_t y = 0; y < out->shape[1]; y++) {
-            const uint8_t *a = (const uint8_t *)pixels->buf + plane * pixels->strides[0] + down->first[y] * pixels->strides[1];
-            const uint8_t *b = a + pixels->strides[1];
-            uint8_t *to_line = (uint8_t *)out->buf + plane * out->strides[0] + y * out->strides[1];
+static void linear_line(const Scaling *all, Py_ssize_t plane, Py_ssize_t y, uint8_t *to, int past_caches) {
+    const Py_ssize_t width = all->out->shape[2], lines = all->pixels->strides[1];
+    const Py_ssize_t ahead = (all->down.first[0] > all->down.first[all->out->shape[1] - 1] ? -AHEAD : AHEAD) * lines;
+    const uint16_t *a = columns_of(all, plane, all->down.first[y], ahead), *b = columns_of(all, plane, all->down.first[y] + 1, ahead);
 #ifdef X86
-            if (fast) {
-                add_pairs(line, a, b, down->weights[y], from, to, AHEAD * pixels->strides[1]);
-                add_columns(to_line, line, across, width, out->len >= LARGE);
-                continue;
-            }
+    if (all->avx2) {
+        add_lines(to, a, b, all->down.weights[y], width, past_caches && (((uintptr_t)to | (uintptr_t)width) & (CACHE_LINE - 1)) == 0);
+        return;
+    }
 #endif
-            add_lines_plain((uint16_t *)line, a, b, down->weights[y], from, to);
-            add_columns_plain(to_line, (const uint16_t *)line, across, 0, width);
-        }
+    add_lines_plain(to, a, b, all->down.weights[y], 0, width);
+}
+
+static void linear_all(const Scaling *all, const Tone *tone) {
+    const Py_buffer *out = all->out;
+    const Py_ssize_t planes = out->shape[0], width = out->shape[2], bytes = width * out->itemsize;
+    const int past_caches = all->avx2 && out->len >= LARGE;
+    for (Py_ssize_t slot = 0; slot < 2 * planes; slot++) all->held[slot] = -1;
+    for (Py_ssize_t y = 0; y < out->shape[1]; y++) {
+        uint8_t *to = (uint8_t *)out->buf + y * out->strides[1];
+        for (Py_ssize_t plane = 0; plane < planes; plane++)
+            linear_line(all, plane, y, tone ? all->bytes + plane * width : to + plane * out->strides[0], tone ? 0 : past_caches);
+        if (!tone) continue;
+        const int fills_lines = (((uintptr_t)to | (uintptr_t)out->strides[0] | (uintptr_t)bytes) & (CACHE_LINE - 1)) == 0;
+        const Line line = {all->bytes, width, to, out->strides[0], width, 0, 0, past_caches && fills_lines};
+        tone_line(tone, &line);
+    }
 #ifdef X86
-    if (fast) _mm_sfence();
+    if (past_caches) _mm_sfence();
 #endif
 }
 
-static void nearest_all(const Py_buffer *pixels, const Py_buffer *out, const Taps *down, const Taps *across) {
+static void nearest_all(const Scaling *all) {
+    const Py_buffer *out = all->out;
     const Py_ssize_t width = out->shape[2], item = out->itemsize;
     for (Py_ssize_t plane = 0; plane < out->shape[0]; plane++)
         for (Py_ssize_t y = 0; y < out->shape[1]; y++) {
-            const uint8_t *from = (const uint8_t *)pixels->buf + plane * pixels->strides[0] + down->first[y] * pixels->strides[1];
+            const uint8_t *from = line_of(all->pixels, plane, all->down.first[y]);
             uint8_t *to = (uint8_t *)out->buf + plane * out->strides[0] + y * out->strides[1];
-            if (y > 0 && down->first[y] == down->first[y - 1]) memcpy(to, to - out->strides[1], (size_t)(width * item));
-            else if (item == 1) for (Py_ssize_t x = 0; x < width; x++) to[x] = from[across->first[x]];
-            else for (Py_ssize_t x = 0; x < width; x++) memcpy(to + 2 * x, from + 2 * (Py_ssize_t)across->first[x], 2);
+            if (y > 0 && all->down.first[y] == all->down.first[y - 1]) memcpy(to, to - out->strides[1], (size_t)(width * item));
+#ifdef X86
+            else if (item == 1 && all->avx2) choose(to, from, &all->across, width);
+#endif
+            else if (item == 1) choose_plain(to, from, &all->across, 0, width);
+            else for (Py_ssize_t x = 0; x < width; x++) memcpy(to + 2 * x, from + 2 * (Py_ssize_t)all->across.first[x], 2);
         }
 }
 
-static PyObject *scale(PyObject *arguments, int is_nearest) {
-    PyObject *pixels_object, *out_object, *down_object, *across_object, *result = NULL;
-    Py_buffer pixels, out;
+/* Read the sides of a window, and find its pixels. Return 0 with an exception set if they are not there. */
+static int find_all(Scaling *all, PyObject *down, PyObject *across, int flip, int is_nearest) {
+    const Py_ssize_t *part = all->pixels->shape, *shape = all->out->shape, planes = shape[0];
     Side sides[2];
-    int flip;
-    if (!PyArg_ParseTuple(arguments, "OOO!O!p", &pixels_object, &out_object, &PyTuple_Type, &down_object, &PyTuple_Type,
-                          &across_object, &flip) ||
-        !read_side(down_object, sides) || !read_side(across_object, sides + 1)) return NULL;
-    if (!get_array(pixels_object, &pixels, 3, is_nearest ? 0 : 1, 0, "pixels")) return NULL;
-    if (!get_array(out_object, &out, 3, pixels.itemsize, 1, "out")) goto release_pixels;
-    const Py_ssize_t height = out.shape[1], width = out.shape[2];
-    const size_t count = (size_t)height + (size_t)width + 1;
-    int32_t *first = malloc(count * sizeof(int32_t)), *near = malloc(2 * count * sizeof(int32_t));
-    uint32_t *weights = malloc(count * sizeof(uint32_t));
-    uint32_t *line = calloc((size_t)pixels.shape[2] + BEHIND, sizeof(uint32_t));
-    Taps down = {.first = first, .weights = weights};
-    Taps across = {.first = first + height, .weights = weights + height, .base = near + count, .near = near};
-    if (!first || !near || !weights || !line) {
+    if (!read_side(down, sides) || !read_side(across, sides + 1) || !are_apart(all->out, all->pixels)) return 0;
+    all->sums = malloc((size_t)planes * 2 * sizeof(uint16_t) * (size_t)shape[2] + 1);
+    all->held = malloc((size_t)planes * 2 * sizeof(int64_t) + 1);
+    all->bytes = malloc((size_t)planes * (size_t)shape[2] + 1);
+    if (!get_taps(&all->down, shape[1]) || !get_taps(&all->across, shape[2]) || !all->sums || !all->held || !all->bytes) {
         PyErr_NoMemory();
-        goto release;
+        return 0;
     }
-    if (!are_apart(&out, &pixels)) goto release;
-    if (out.shape[0] != pixels.shape[0] || (!is_nearest && (sides[0].source < 2 || sides[1].source < 2)) ||
-        !find_taps(&down, sides, height, pixels.shape[1], 0, is_nearest) ||
-        !find_taps(&across, sides + 1, width, pixels.shape[2], flip, is_nearest)) {
-        PyErr_SetString(PyExc_ValueError, "out: a scaled pixel is not made of these pixels");
-        goto release;
+    if (planes == part[0] && (is_nearest || (sides[0].source > 1 && sides[1].source > 1)) &&
+        find_taps(&all->down, sides, shape[1], part[1], flip & 2, is_nearest) &&
+        find_taps(&all->across, sides + 1, shape[2], part[2], flip & 1, is_nearest)) {
+        find_groups(&all->across, shape[2], part[2], is_nearest ? 1 : 2);
+        return 1;
     }
-    const int fast = has_avx2();
-    if (!is_nearest) find_groups(&across, width);
-    Py_BEGIN_ALLOW_THREADS
-    if (out.len && is_nearest) nearest_all(&pixels, &out, &down, &across);
-    else if (out.len) linear_all(&pixels, &out, &down, &across, line, fast);
-    Py_END_ALLOW_THREADS
-    result = Py_NewRef(Py_None);
-release:
-    free(first);
-    free(near);
-    free(weights);
-    free(line);
+    PyErr_SetString(PyExc_ValueError, "out: a scaled pixel is not made of these pixels");
+    return 0;
+}
+
+static void release_all(Scaling *all) {
+    free_taps(&all->down);
+    free_taps(&all->across);
+    free(all->sums);
+    free(all->held);
+    free(all->bytes);
+}
+
+static PyObject *linear(PyObject *module, PyObject *arguments) {
+    PyObject *pixels_object, *out_object, *down, *across, *weights, *lines, *result = NULL;
+    Py_buffer pixels, out;
+    Arrays arrays;
+    int flip, kind;
+    if (!PyArg_ParseTuple(arguments, "OOO!O!iOOi", &pixels_object, &out_object, &PyTuple_Type, &down, &PyTuple_Type, &across, &flip,
+                          &weights, &lines, &kind) || !is_kind(kind)) return NULL;
+    if (!get_array(pixels_object, &pixels, 3, 1, 0, "pixels")) return NULL;
+    if (!get_array(out_object, &out, 3, ITEMS[kind], 1, "out")) goto release_pixels;
+    if (!get_arrays(&arrays, weights, lines, 1, out.shape[0], &out)) goto release_out;
+    Scaling all = {.pixels = &pixels, .out = &out, .avx2 = has_avx2()};
+    const Tone tone = tone_of(&arrays, 0, kind, out.shape[0]);
+    if (find_all(&all, down, across, flip, 0)) {
+        Py_BEGIN_ALLOW_THREADS
+        if (out.len) linear_all(&all, kind != BYTES || tone.weights ? &tone : NULL);
+        Py_END_ALLOW_THREADS
+        result = Py_NewRef(Py_None);
+    }
+    release_all(&all);
+    release_arrays(&arrays);
+release_out:
     PyBuffer_Release(&out);
 release_pixels:
     PyBuffer_Release(&pixels);
     return result;
 }
 
-static PyObject *linear(PyObject *module, PyObject *arguments) { return scale(arguments, 0); }
-static PyObject *nearest(PyObject *module, PyObject *arguments) { return scale(arguments, 1); }
+static PyObject *nearest(PyObject *module, PyObject *arguments) {
+    PyObject *pixels_object, *out_object, *down, *across, *result = NULL;
+    Py_buffer pixels, out;
+    int flip;
+    if (!PyArg_ParseTuple(arguments, "OOO!O!i", &pixels_object, &out_object, &PyTuple_Type, &down, &PyTuple_Type, &across, &flip))
+        return NULL;
+    if (!get_array(pixels_object, &pixels, 3, 0, 0, "pixels")) return NULL;
+    if (!get_array(out_object, &out, 3, pixels.itemsize, 1, "out")) goto release_pixels;
+    Scaling all = {.pixels = &pixels, .out = &out, .avx2 = has_avx2()};
+    if (find_all(&all, down, across, flip, 1)) {
+        Py_BEGIN_ALLOW_THREADS
+        if (out.len) nearest_all(&all);
+        Py_END_ALLOW_THREADS
+        result = Py_NewRef(Py_None);
+    }
+    release_all(&all);
+    PyBuffer_Release(&out);
+release_pixels:
+    PyBuffer_Release(&pixels);
+    return result;
+}
 
 static PyMethodDef functions[] = {
     {"linear", linear, METH_VARARGS,
-     "linear(pixels, out, down, across, flip): scale (C, H, W) bytes into `out`. A side is (source, scaled, start, offset)."},
+     "linear(pixels, out, down, across, flip, weights, lines, kind): scale (C, H, W) bytes into `out`, with a tone as in tone_kernel. A "
+     "side is (source, scaled, start, offset); bit 1 of flip turns columns around, 2 lines."},
     {"nearest", nearest, METH_VARARGS, "nearest(pixels, out, down, across, flip): take the nearest of (C, H, W) pixels of 1 or 2 bytes."},
     {NULL, NULL, 0, NULL},
 };

@@ -1,109 +1,110 @@
-/* Two lines or columns of bytes added by their weights. Only scale_kernel.c includes it. */
+/* Lines of bytes that are scaled: columns first, as sums of two pixels in 16 bits, then lines. Only scale_kernel.c includes it.
+
+A sum a * (256 - w) + b * w is less than 2^16, so it is exact in numbers of 16 bits. Sums are kept with their upper bit turned,
+as signed numbers, because the next product is of signed ones. */
 #ifndef SEGPACK_SCALE_LINES_H
 #define SEGPACK_SCALE_LINES_H
 
-#include "kernel.h"
+#include "scale_taps.h"
 
-#define CACHE_LINE 64
-#define GROUP 8   /* columns that are made together */
-#define BEHIND 16 /* pairs behind a line that may be loaded, and are not used */
+#define TURNED 0x8000
 
-typedef struct {
-    int32_t *first;    /* the first of two pixels, in the part */
-    uint32_t *weights; /* of the first in the lower 16 bits, of the second in the upper ones */
-    int32_t *base;     /* the least `first` of each eight */
-    int32_t *near;     /* `first`, counted from the base if `span` is small */
-    int32_t span;      /* the pixels from the least `first` of eight to the largest, at most */
-} Taps;
-
-/* Fill in `base`, `near` and `span`. */
-static void find_groups(Taps *taps, Py_ssize_t count) {
-    taps->span = 0;
-    for (Py_ssize_t x = 0; x + GROUP <= count; x += GROUP) {
-        const int32_t first = taps->first[x], last = taps->first[x + GROUP - 1], least = first < last ? first : last;
-        const int32_t span = first + last - 2 * least + 1; /* they ascend or descend */
-        taps->base[x / GROUP] = least;
-        if (span > taps->span) taps->span = span;
+static void add_columns_plain(uint16_t *sums, const uint8_t *line, const Taps *taps, Py_ssize_t x, Py_ssize_t width) {
+    for (; x < width; x++) {
+        const uint8_t *at = line + taps->first[x];
+        sums[x] = (uint16_t)((at[0] * (256 - taps->weights[x]) + at[1] * taps->weights[x]) ^ TURNED);
     }
-    for (Py_ssize_t x = 0; x < count; x++)
-        taps->near[x] = taps->first[x] - (taps->span > 2 * GROUP || x / GROUP * GROUP + GROUP > count ? 0 : taps->base[x / GROUP]);
 }
 
-static void add_lines_plain(uint16_t *out, const uint8_t *a, const uint8_t *b, uint32_t weights, Py_ssize_t from, Py_ssize_t to) {
-    const uint32_t first = weights & 0xFFFF, second = weights >> 16;
-    for (Py_ssize_t x = from; x < to; x++) out[x] = (uint16_t)(a[x] * first + b[x] * second);
+static void add_lines_plain(uint8_t *out, const uint16_t *a, const uint16_t *b, int weight, Py_ssize_t x, Py_ssize_t width) {
+    for (; x < width; x++) {
+        const uint32_t first = a[x] ^ TURNED, second = b[x] ^ TURNED;
+        out[x] = (uint8_t)((first * (uint32_t)(256 - weight) + second * (uint32_t)weight + (1 << 15)) >> 16);
+    }
 }
 
-static void add_columns_plain(uint8_t *out, const uint16_t *line, const Taps *taps, Py_ssize_t from, Py_ssize_t to) {
-    for (Py_ssize_t x = from; x < to; x++) {
-        const uint16_t *at = line + taps->first[x];
-        const uint32_t weights = taps->weights[x];
-        out[x] = (uint8_t)((at[0] * (weights & 0xFFFF) + at[1] * (weights >> 16) + (1 << 15)) >> 16);
-    }
+static void choose_plain(uint8_t *out, const uint8_t *line, const Taps *taps, Py_ssize_t x, Py_ssize_t width) {
+    for (; x < width; x++) out[x] = line[taps->first[x]];
 }
 
 #ifdef X86
-/* Write the sums of each column and of the next one, as signed numbers: 2^15 is taken from each. */
-AVX2 static void add_pairs(uint32_t *out, const uint8_t *a, const uint8_t *b, uint32_t weights, Py_ssize_t from, Py_ssize_t to,
-                           Py_ssize_t ahead) {
-    const __m256i first = _mm256_set1_epi16((short)(weights & 0xFFFF)), second = _mm256_set1_epi16((short)(weights >> 16));
-    const __m256i middle = _mm256_set1_epi16((short)0x8000);
-    Py_ssize_t x = from;
-    for (; x + 17 <= to; x += 16) {
-        __m256i sums[2];
-        _mm_prefetch((const char *)b + x + ahead, _MM_HINT_T0);
-        for (int next = 0; next < 2; next++) {
-            const __m256i one = _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)(a + x + next)));
-            const __m256i two = _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)(b + x + next)));
-            const __m256i sum = _mm256_add_epi16(_mm256_mullo_epi16(one, first), _mm256_mullo_epi16(two, second));
-            sums[next] = _mm256_xor_si256(sum, middle);
-        }
-        const __m256i low = _mm256_unpacklo_epi16(sums[0], sums[1]), high = _mm256_unpackhi_epi16(sums[0], sums[1]);
-        _mm256_storeu_si256((__m256i *)(out + x), _mm256_permute2x128_si256(low, high, 0x20));
-        _mm256_storeu_si256((__m256i *)(out + x + 8), _mm256_permute2x128_si256(low, high, 0x31));
+AVX2 static void add_columns(uint16_t *sums, const uint8_t *line, const Taps *taps, Py_ssize_t width, Py_ssize_t ahead) {
+    const __m256i turned = _mm256_set1_epi16((short)TURNED), bytes = _mm256_set1_epi16(255);
+    for (Py_ssize_t x = 0; x < taps->fast; x += GROUP) {
+        const uint8_t *low = line + taps->base[x / HALF], *high = line + taps->base[x / HALF + 1];
+        _mm_prefetch((const char *)low + ahead, _MM_HINT_T0);
+        const __m256i pixels = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)low)),
+                                                       _mm_loadu_si128((const __m128i *)high), 1);
+        const __m256i pairs = _mm256_shuffle_epi8(pixels, _mm256_loadu_si256((const __m256i *)(taps->chosen + 2 * x)));
+        const __m256i one = _mm256_and_si256(pairs, bytes), change = _mm256_sub_epi16(_mm256_srli_epi16(pairs, 8), one);
+        const __m256i part = _mm256_mullo_epi16(change, _mm256_loadu_si256((const __m256i *)(taps->weights + x)));
+        const __m256i sum = _mm256_add_epi16(_mm256_slli_epi16(one, 8), part);
+        _mm256_storeu_si256((__m256i *)(sums + x), _mm256_xor_si256(sum, turned));
     }
-    for (; x + 1 < to; x++) {
-        uint16_t sums[2];
-        add_lines_plain(sums, a + x, b + x, weights, 0, 2);
-        out[x] = (uint32_t)(sums[0] ^ 0x8000) | (uint32_t)(sums[1] ^ 0x8000) << 16;
-    }
+    add_columns_plain(sums, line, taps, taps->fast, width);
 }
 
-/* Return the pairs of eight columns. If all of a group are among sixteen pairs, two registers have them. */
-AVX2 static inline __m256i eight_pairs(const uint32_t *pairs, const Taps *taps, Py_ssize_t x) {
-    const __m256i at = _mm256_loadu_si256((const __m256i *)(taps->near + x));
-    if (taps->span > 2 * GROUP) return _mm256_i32gather_epi32((const int *)pairs, at, 4);
-    const uint32_t *base = pairs + taps->base[x / GROUP];
-    const __m256i low = _mm256_permutevar8x32_epi32(_mm256_loadu_si256((const __m256i *)base), at);
-    if (taps->span <= GROUP) return low;
-    const __m256i high = _mm256_permutevar8x32_epi32(_mm256_loadu_si256((const __m256i *)(base + GROUP)), at);
-    const __m256 is_high = _mm256_castsi256_ps(_mm256_slli_epi32(at, 28));
-    return _mm256_castps_si256(_mm256_blendv_ps(_mm256_castsi256_ps(low), _mm256_castsi256_ps(high), is_high));
+/* Products are of signed numbers, so 2^15 * 256 is added to the sum. */
+AVX2 static inline __m256i sixteen(const uint16_t *a, const uint16_t *b, __m256i weights) {
+    const __m256i first = _mm256_loadu_si256((const __m256i *)a), second = _mm256_loadu_si256((const __m256i *)b);
+    const __m256i more = _mm256_set1_epi32((1 << 23) + (1 << 15));
+    const __m256i low = _mm256_madd_epi16(_mm256_unpacklo_epi16(first, second), weights);
+    const __m256i high = _mm256_madd_epi16(_mm256_unpackhi_epi16(first, second), weights);
+    return _mm256_packus_epi32(_mm256_srli_epi32(_mm256_add_epi32(low, more), 16), _mm256_srli_epi32(_mm256_add_epi32(high, more), 16));
 }
 
-/* Multiplications are of signed numbers, so 2^15 * 256 is added to the sum. */
-AVX2 static inline __m256i eight_columns(const uint32_t *pairs, const Taps *taps, Py_ssize_t x) {
-    const __m256i weights = _mm256_loadu_si256((const __m256i *)(taps->weights + x));
-    const __m256i sums = _mm256_madd_epi16(eight_pairs(pairs, taps, x), weights);
-    return _mm256_srli_epi32(_mm256_add_epi32(sums, _mm256_set1_epi32((1 << 23) + (1 << 15))), 16);
-}
-
-AVX2 static void add_columns(uint8_t *out, const uint32_t *pairs, const Taps *taps, Py_ssize_t width, int past_caches) {
-    const int fills_lines = past_caches && (((uintptr_t)out | (uintptr_t)width) & (CACHE_LINE - 1)) == 0;
+AVX2 static void add_lines(uint8_t *out, const uint16_t *a, const uint16_t *b, int weight, Py_ssize_t width, int past_caches) {
+    const __m256i weights = _mm256_set1_epi32((256 - weight) | weight << 16);
     Py_ssize_t x = 0;
     for (; x + 2 * GROUP <= width; x += 2 * GROUP) {
-        const __m256i low = eight_columns(pairs, taps, x), high = eight_columns(pairs, taps, x + GROUP);
-        const __m256i words = _mm256_permute4x64_epi64(_mm256_packus_epi32(low, high), 0xD8);
-        const __m128i bytes = _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
-        if (fills_lines) _mm_stream_si128((__m128i *)(out + x), bytes);
-        else _mm_storeu_si128((__m128i *)(out + x), bytes);
+        const __m256i words = _mm256_packus_epi16(sixteen(a + x, b + x, weights), sixteen(a + x + GROUP, b + x + GROUP, weights));
+        const __m256i bytes = _mm256_permute4x64_epi64(words, 0xD8);
+        if (past_caches) _mm256_stream_si256((__m256i *)(out + x), bytes);
+        else _mm256_storeu_si256((__m256i *)(out + x), bytes);
     }
-    for (; x < width; x++) {
-        const uint32_t pair = pairs[taps->first[x]], weights = taps->weights[x];
-        const uint32_t sum = ((pair & 0xFFFF) ^ 0x8000) * (weights & 0xFFFF) + ((pair >> 16) ^ 0x8000) * (weights >> 16);
-        out[x] = (uint8_t)((sum + (1 << 15)) >> 16);
+    add_lines_plain(out, a, b, weight, x, width);
+}
+
+AVX2 static void choose(uint8_t *out, const uint8_t *line, const Taps *taps, Py_ssize_t width) {
+    for (Py_ssize_t x = 0; x < taps->fast; x += GROUP) {
+        const __m128i low = _mm_loadu_si128((const __m128i *)(line + taps->base[x / HALF]));
+        const __m128i high = _mm_loadu_si128((const __m128i *)(line + taps->base[x / HALF + 1]));
+        const __m128i at = _mm_loadu_si128((const __m128i *)(taps->chosen + x));
+        const __m128i one = _mm_shuffle_epi8(low, at), two = _mm_shuffle_epi8(high, _mm_unpackhi_epi64(at, at));
+        _mm_storeu_si128((__m128i *)(out + x), _mm_unpacklo_epi64(one, two));
     }
+    choose_plain(out, line, taps, taps->fast, width);
 }
 #endif
+
+typedef struct {
+    const Py_buffer *pixels, *out;
+    Taps down, across;
+    uint16_t *sums; /* two lines of each plane: the even and the odd one that came last */
+    int64_t *held;  /* the numbers of these lines */
+    uint8_t *bytes; /* a line of each plane, before it gets its tone */
+    int avx2;
+} Scaling;
+
+static const uint8_t *line_of(const Py_buffer *pixels, Py_ssize_t plane, Py_ssize_t y) {
+    return (const uint8_t *)pixels->buf + plane * pixels->strides[0] + y * pixels->strides[1];
+}
+
+/* Return the sums of the columns of a line: those that are held, or new ones. */
+static const uint16_t *columns_of(const Scaling *all, Py_ssize_t plane, int32_t y, Py_ssize_t ahead) {
+    const Py_ssize_t width = all->out->shape[2], slot = 2 * plane + y % 2;
+    uint16_t *sums = all->sums + slot * width;
+    if (all->held[slot] == y) return sums;
+    all->held[slot] = y;
+    const uint8_t *line = line_of(all->pixels, plane, y);
+#ifdef X86
+    if (all->avx2) {
+        add_columns(sums, line, &all->across, width, ahead);
+        return sums;
+    }
+#endif
+    add_columns_plain(sums, line, &all->across, 0, width);
+    return sums;
+}
 
 #endif

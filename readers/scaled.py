@@ -19,6 +19,9 @@ KERNEL = kernel("readers.scale_kernel")
 UNIT = 256
 """The weights of two neighbours are parts of this."""
 _HALF = 1 << 15
+KernelTone = tuple[NDArray[np.int16] | None, NDArray[np.float32] | None, int]
+"""The weights of one row, the lines and the kind, as the kernel of tones takes them."""
+PLAIN: KernelTone = None, None, 0
 
 
 class ScaledSide(NamedTuple):
@@ -59,17 +62,24 @@ class ScaledSide(NamedTuple):
 
 
 def scale_window(
-    pixels: NDArray[Any], sides: Sequence[ScaledSide], out: NDArray[Any], flip: bool, linear: bool, fill: float | None
+    pixels: NDArray[Any],
+    sides: Sequence[ScaledSide],
+    out: NDArray[Any],
+    flip: int,
+    linear: bool,
+    fill: float | None,
+    tone: KernelTone | None = None,
 ) -> None:
     """Write a window into `out` (…, H, W) of the type of `pixels`, which are the part of the source that it needs.
 
-    With `fill`, numbers of this value mean no data, and others do not change by them.
+    With `fill`, numbers of this value mean no data, and others do not change by them. Only `can_tone` allows a `tone`.
     """
     shape, planes = pixels.shape[-2:], (pixels.reshape(-1, *pixels.shape[-2:]), out.reshape(-1, *out.shape[-2:]))
     assert np.may_share_memory(planes[1], out), "planes of an array follow each other"
     if linear and fill is not None and _are_missing(pixels, fill).any():
         _valid_linear(planes[0], sides, planes[1], fill)
-    elif not _by_kernel(*planes, sides, flip, linear):
+    elif not _by_kernel(*planes, sides, flip, linear, tone or PLAIN):
+        assert tone is None, "only the kernel knows tones"
         down, across = (side.nearest - side.part.start for side in sides)
         if linear:
             planes[1][...] = _rounded(_linear(planes[0], sides), out.dtype)
@@ -78,16 +88,33 @@ def scale_window(
     else:
         return
     if flip:
-        out[...] = out[..., ::-1].copy()
+        columns, lines = (slice(None, None, -1 if flip & bit else 1) for bit in (1, 2))
+        out[...] = out[..., lines, columns].copy()
 
 
-def _by_kernel(pixels: NDArray[Any], out: NDArray[Any], sides: Sequence[ScaledSide], flip: bool, linear: bool) -> bool:
-    """Write a window by the kernel. Return False if it cannot do that."""
+def can_tone(pixels: NDArray[Any], sides: Sequence[ScaledSide], out: NDArray[Any]) -> bool:
+    """Return whether a window of a picture can get its tone while it is scaled."""
     fits = KERNEL is not None and fits_kernels(pixels) and fits_kernels(out)
-    if not fits or (linear and (out.dtype != np.uint8 or min(side.source for side in sides) < 2)) or out.itemsize > 2:
+    return fits and pixels.dtype == np.uint8 and pixels.ndim == 3 and min(side.source for side in sides) > 1
+
+
+def _by_kernel(
+    pixels: NDArray[Any],
+    out: NDArray[Any],
+    sides: Sequence[ScaledSide],
+    flip: int,
+    linear: bool,
+    tone: KernelTone,
+) -> bool:
+    """Write a window by the kernel. Return False if it cannot do that."""
+    numbers = ((*side[:3], side.part.start) for side in sides)
+    if linear and (tone is not PLAIN or can_tone(pixels, sides, out)):
+        planes = np.zeros((len(out), 2), np.float32) if tone is PLAIN else tone[1]
+        KERNEL.linear(pixels, out, *numbers, flip, tone[0], planes, tone[2])  # type: ignore[union-attr]
+        return True
+    if linear or KERNEL is None or not (fits_kernels(pixels) and fits_kernels(out)) or out.itemsize > 2:
         return False
-    scale = KERNEL.linear if linear else KERNEL.nearest  # type: ignore[union-attr]
-    scale(pixels, out, *((*side[:3], side.part.start) for side in sides), flip)
+    KERNEL.nearest(pixels, out, *numbers, flip)
     return True
 
 

@@ -24,6 +24,8 @@ from readers.contract.statistics import (
 )
 
 Weighting = Literal["inverse", "median", "enet"]
+MeanStd = tuple[Sequence[float], Sequence[float]]
+"""Mean and standard deviation of each channel, of pixels from 0 to 1."""
 WEIGHTINGS: tuple[Weighting, ...] = ("inverse", "median", "enet")
 
 
@@ -57,6 +59,18 @@ def mean_and_deviation(fields: Sequence[Field], statistics: Statistics) -> tuple
     if picture is None:
         return (), ()
     return mean(picture, statistics[picture.name]), deviation(picture, statistics[picture.name])
+
+
+def mean_std_of(normalize: MeanStd | bool, training: MeanStd | None) -> MeanStd | None:
+    """Return the mean and deviation that the option `normalize` means; `training` are those of the training split."""
+    if normalize is not True:
+        return normalize or None
+    if training is None:
+        raise RequestError(
+            'normalize=True: the pack has no split "train", nor just one whose name begins with "train"; '
+            "say which split to normalise by, such as normalize=(train.mean, train.std)"
+        )
+    return training
 
 
 def mean(field: Field, statistics: FieldStatistics) -> tuple[float, ...]:

@@ -5,6 +5,8 @@ an address follows from it. Lines of tiles are short: stored past the caches, as
 as long, because the parts of a cache line that two tiles share are stored one by one. */
 #include "kernel.h"
 
+enum { COLUMNS = 1, LINES = 2 }; /* bits of a flip: what it turns around */
+
 #define END 8    /* bytes of a number of the table before the tiles: where a tile ends */
 #define ALIGNED 64 /* a tile begins at a multiple of so many bytes of its row */
 
@@ -28,7 +30,7 @@ static inline long long most(long long a, long long b) { return a > b ? a : b; }
 
 /* Fill in a row. Return 0 with an exception set if its window or its table lies outside. */
 static int find_row(TiledRow *row, const Py_buffer *data, PyObject *arguments, const Py_buffer *out) {
-    if (!PyArg_ParseTuple(arguments, "LLLLLLLLLp", &row->start, &row->length, &row->height, &row->width, &row->high,
+    if (!PyArg_ParseTuple(arguments, "LLLLLLLLLi", &row->start, &row->length, &row->height, &row->width, &row->high,
                           &row->wide, &row->target, &row->top, &row->left, &row->flip))
         return 0;
     const Py_ssize_t *shape = out->shape, bytes = data->shape[0];
@@ -72,8 +74,9 @@ static int find_tiles(Part *part, const TiledRow *row, const Py_buffer *data, co
                     part->from_line = columns * item;
                     part->from_plane = (Py_ssize_t)plane;
                     part->from = bytes + start + (top - above) * part->from_line + (left - before) * item;
-                    const long long column = row->flip ? right - left - part->width : left - row->left;
-                    part->to = (uint8_t *)out->buf + row->target * strides[0] + (top - row->top) * strides[2] + column * item;
+                    const long long column = row->flip & COLUMNS ? right - left - part->width : left - row->left;
+                    const long long line = row->flip & LINES ? bottom - 1 - top : top - row->top;
+                    part->to = (uint8_t *)out->buf + row->target * strides[0] + line * strides[2] + column * item;
                     continue;
                 }
             }
@@ -94,9 +97,9 @@ static void copy_part(const Part *part, const Py_buffer *out, int avx2) {
     const Py_ssize_t item = out->itemsize, width = part->width;
     for (Py_ssize_t plane = 0; plane < out->shape[1]; plane++)
         for (Py_ssize_t y = 0; y < part->height; y++) {
-            uint8_t *to = part->to + plane * out->strides[1] + y * out->strides[2];
+            uint8_t *to = part->to + plane * out->strides[1] + (part->flip & LINES ? -y : y) * out->strides[2];
             const uint8_t *from = part->from + plane * part->from_plane + y * part->from_line;
-            if (!part->flip) {
+            if (!(part->flip & COLUMNS)) {
                 memcpy(to, from, (size_t)(width * item));
                 continue;
             }

@@ -267,7 +267,7 @@ def test_crops_and_flips(written: Written, size: Size, flip: bool) -> None:
         batches = list(dataset.loader(4, crop=crop, flip=flip, seed=3))
         for row, sample in enumerate(sample for batch in batches for sample in zip(*batch, strict=True)):
             top, left = windows.starts[row]
-            written.check_windows(sample, row, top, left, size, windows.flips[row])
+            written.check_windows(sample, row, top, left, size, bool(windows.flips[row]))
     assert flip == any(windows.flips)
     cropped = open_dataset(
         written.out,
@@ -287,7 +287,7 @@ def test_flips_alone(written: Written) -> None:
         loader = written.dataset.loader(10, flip=True, seed=3)
         windows = CropAndFlip(None, True).windows(np.arange(10), [Run(3, 0, 10)], np.array([[9, 14]] * 10))
         for row, sample in enumerate(zip(*next(iter(loader)), strict=True)):
-            written.check_windows(sample, row, 0, 0, (9, 14), windows.flips[row])
+            written.check_windows(sample, row, 0, 0, (9, 14), bool(windows.flips[row]))
 
 
 def test_the_device_scales_and_normalises_the_picture_and_keeps_the_rest(written: Written) -> None:

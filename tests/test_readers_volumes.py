@@ -279,7 +279,7 @@ def test_windows_are_those_of_padded_arrays(
     """A window of random bits, in any place, is that of the volume in a frame of padding."""
     dice = np.random.default_rng(seed)
     pixels = dice.integers(1, 200, (*[2] * has_planes, *volume)).astype(dtype)
-    cut = CropAndFlip.of(RandomCrop(size), flip, 3)
+    cut = CropAndFlip.of(RandomCrop(size), flip, False, (None, None, None))
     assert cut is not None
     windows = cut.windows(np.array([seed]), [Run(0, 0, 1)], np.array([volume]))
     out = np.empty((*pixels.shape[:-3], *size), dtype)

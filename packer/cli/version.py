@@ -21,7 +21,9 @@ KERNELS = (
     "readers.formats.gather_kernel",
     "readers.formats.planes_kernel",
     "readers.scale_kernel",
+    "readers.swap_kernel",
     "readers.tile_kernel",
+    "readers.tone_kernel",
     "readers.window_kernel",
 )
 """Every kernel that is compiled when the package is installed."""
