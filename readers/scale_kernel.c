@@ -12,13 +12,22 @@ a line are held for the next one. A picture may get another tone on the way. rea
 #define AHEAD 2 /* lines: they are requested while a line is added */
 #define CACHE_LINE 64
 
+/* Return how many bytes from a line those are that will be read soon. */
+static Py_ssize_t ahead_of(const Scaling *all) {
+    const int descends = all->down.first[0] > all->down.first[all->out->shape[1] - 1];
+    return (descends ? -AHEAD : AHEAD) * all->pixels->strides[1];
+}
+
+static int fills_lines(const uint8_t *to, Py_ssize_t bytes) {
+    return (((uintptr_t)to | (uintptr_t)bytes) & (CACHE_LINE - 1)) == 0;
+}
+
 static void linear_line(const Scaling *all, Py_ssize_t plane, Py_ssize_t y, uint8_t *to, int past_caches) {
-    const Py_ssize_t width = all->out->shape[2], lines = all->pixels->strides[1];
-    const Py_ssize_t ahead = (all->down.first[0] > all->down.first[all->out->shape[1] - 1] ? -AHEAD : AHEAD) * lines;
+    const Py_ssize_t width = all->out->shape[2], ahead = ahead_of(all);
     const uint16_t *a = columns_of(all, plane, all->down.first[y], ahead), *b = columns_of(all, plane, all->down.first[y] + 1, ahead);
 #ifdef X86
     if (all->avx2) {
-        add_lines(to, a, b, all->down.weights[y], width, past_caches && (((uintptr_t)to | (uintptr_t)width) & (CACHE_LINE - 1)) == 0);
+        add_lines(to, a, b, all->down.weights[y], width, past_caches && fills_lines(to, width));
         return;
     }
 #endif
@@ -35,8 +44,8 @@ static void linear_all(const Scaling *all, const Tone *tone) {
         for (Py_ssize_t plane = 0; plane < planes; plane++)
             linear_line(all, plane, y, tone ? all->bytes + plane * width : to + plane * out->strides[0], tone ? 0 : past_caches);
         if (!tone) continue;
-        const int fills_lines = (((uintptr_t)to | (uintptr_t)out->strides[0] | (uintptr_t)bytes) & (CACHE_LINE - 1)) == 0;
-        const Line line = {all->bytes, width, to, out->strides[0], width, 0, 0, past_caches && fills_lines};
+        const int fills = fills_lines(to, out->strides[0] | bytes);
+        const Line line = {all->bytes, width, to, out->strides[0], width, 0, 0, past_caches && fills};
         tone_line(tone, &line);
     }
 #ifdef X86
@@ -51,13 +60,18 @@ static void nearest_all(const Scaling *all) {
         for (Py_ssize_t y = 0; y < out->shape[1]; y++) {
             const uint8_t *from = line_of(all->pixels, plane, all->down.first[y]);
             uint8_t *to = (uint8_t *)out->buf + plane * out->strides[0] + y * out->strides[1];
-            if (y > 0 && all->down.first[y] == all->down.first[y - 1]) memcpy(to, to - out->strides[1], (size_t)(width * item));
 #ifdef X86
-            else if (item == 1 && all->avx2) choose(to, from, &all->across, width);
+            if (item == 1 && all->avx2) {
+                choose(to, from, &all->across, width, ahead_of(all), out->len >= LARGE && fills_lines(to, width));
+                continue;
+            }
 #endif
-            else if (item == 1) choose_plain(to, from, &all->across, 0, width);
+            if (item == 1) choose_plain(to, from, &all->across, 0, width);
             else for (Py_ssize_t x = 0; x < width; x++) memcpy(to + 2 * x, from + 2 * (Py_ssize_t)all->across.first[x], 2);
         }
+#ifdef X86
+    if (all->avx2) _mm_sfence();
+#endif
 }
 
 /* Read the sides of a window, and find its pixels. Return 0 with an exception set if they are not there. */

@@ -1,26 +1,22 @@
 /* Lines of bytes that are scaled: columns first, as sums of two pixels in 16 bits, then lines. Only scale_kernel.c includes it.
 
-A sum a * (256 - w) + b * w is less than 2^16, so it is exact in numbers of 16 bits. Sums are kept with their upper bit turned,
-as signed numbers, because the next product is of signed ones. */
+A sum a * (256 - w) + b * w is less than 2^16, so it is exact in numbers of 16 bits. Of two such sums the upper 16 bits of both
+products are added, which is less than 2^16 as well, and rounded to a byte. */
 #ifndef SEGPACK_SCALE_LINES_H
 #define SEGPACK_SCALE_LINES_H
 
 #include "scale_taps.h"
 
-#define TURNED 0x8000
 
 static void add_columns_plain(uint16_t *sums, const uint8_t *line, const Taps *taps, Py_ssize_t x, Py_ssize_t width) {
     for (; x < width; x++) {
         const uint8_t *at = line + taps->first[x];
-        sums[x] = (uint16_t)((at[0] * (256 - taps->weights[x]) + at[1] * taps->weights[x]) ^ TURNED);
+        sums[x] = (uint16_t)(at[0] * (256 - taps->weights[x]) + at[1] * taps->weights[x]);
     }
 }
 
-static void add_lines_plain(uint8_t *out, const uint16_t *a, const uint16_t *b, int weight, Py_ssize_t x, Py_ssize_t width) {
-    for (; x < width; x++) {
-        const uint32_t first = a[x] ^ TURNED, second = b[x] ^ TURNED;
-        out[x] = (uint8_t)((first * (uint32_t)(256 - weight) + second * (uint32_t)weight + (1 << 15)) >> 16);
-    }
+static void add_lines_plain(uint8_t *out, const uint16_t *a, const uint16_t *b, uint32_t weight, Py_ssize_t x, Py_ssize_t width) {
+    for (; x < width; x++) out[x] = (uint8_t)(((a[x] * (256 - weight) >> 8) + (b[x] * weight >> 8) + 128) >> 8);
 }
 
 static void choose_plain(uint8_t *out, const uint8_t *line, const Taps *taps, Py_ssize_t x, Py_ssize_t width) {
@@ -29,7 +25,7 @@ static void choose_plain(uint8_t *out, const uint8_t *line, const Taps *taps, Py
 
 #ifdef X86
 AVX2 static void add_columns(uint16_t *sums, const uint8_t *line, const Taps *taps, Py_ssize_t width, Py_ssize_t ahead) {
-    const __m256i turned = _mm256_set1_epi16((short)TURNED), bytes = _mm256_set1_epi16(255);
+    const __m256i bytes = _mm256_set1_epi16(255);
     for (Py_ssize_t x = 0; x < taps->fast; x += GROUP) {
         const uint8_t *low = line + taps->base[x / HALF], *high = line + taps->base[x / HALF + 1];
         _mm_prefetch((const char *)low + ahead, _MM_HINT_T0);
@@ -38,40 +34,44 @@ AVX2 static void add_columns(uint16_t *sums, const uint8_t *line, const Taps *ta
         const __m256i pairs = _mm256_shuffle_epi8(pixels, _mm256_loadu_si256((const __m256i *)(taps->chosen + 2 * x)));
         const __m256i one = _mm256_and_si256(pairs, bytes), change = _mm256_sub_epi16(_mm256_srli_epi16(pairs, 8), one);
         const __m256i part = _mm256_mullo_epi16(change, _mm256_loadu_si256((const __m256i *)(taps->weights + x)));
-        const __m256i sum = _mm256_add_epi16(_mm256_slli_epi16(one, 8), part);
-        _mm256_storeu_si256((__m256i *)(sums + x), _mm256_xor_si256(sum, turned));
+        _mm256_storeu_si256((__m256i *)(sums + x), _mm256_add_epi16(_mm256_slli_epi16(one, 8), part));
     }
     add_columns_plain(sums, line, taps, taps->fast, width);
 }
 
-/* Products are of signed numbers, so 2^15 * 256 is added to the sum. */
-AVX2 static inline __m256i sixteen(const uint16_t *a, const uint16_t *b, __m256i weights) {
-    const __m256i first = _mm256_loadu_si256((const __m256i *)a), second = _mm256_loadu_si256((const __m256i *)b);
-    const __m256i more = _mm256_set1_epi32((1 << 23) + (1 << 15));
-    const __m256i low = _mm256_madd_epi16(_mm256_unpacklo_epi16(first, second), weights);
-    const __m256i high = _mm256_madd_epi16(_mm256_unpackhi_epi16(first, second), weights);
-    return _mm256_packus_epi32(_mm256_srli_epi32(_mm256_add_epi32(low, more), 16), _mm256_srli_epi32(_mm256_add_epi32(high, more), 16));
+/* Return sixteen pixels of two lines, as words. */
+AVX2 static inline __m256i sixteen(const uint16_t *a, const uint16_t *b, __m256i first, __m256i second) {
+    const __m256i one = _mm256_mulhi_epu16(_mm256_loadu_si256((const __m256i *)a), first);
+    const __m256i two = _mm256_mulhi_epu16(_mm256_loadu_si256((const __m256i *)b), second);
+    return _mm256_srli_epi16(_mm256_add_epi16(_mm256_add_epi16(one, two), _mm256_set1_epi16(128)), 8);
 }
 
+/* A line of the whole weight is taken twice with half of it: then only the lowest bit is lost, which no byte depends on. */
 AVX2 static void add_lines(uint8_t *out, const uint16_t *a, const uint16_t *b, int weight, Py_ssize_t width, int past_caches) {
-    const __m256i weights = _mm256_set1_epi32((256 - weight) | weight << 16);
+    if (weight % 256 == 0) {
+        a = b = weight ? b : a;
+        weight = 128;
+    }
+    const __m256i first = _mm256_set1_epi16((short)((256 - weight) << 8)), second = _mm256_set1_epi16((short)(weight << 8));
     Py_ssize_t x = 0;
     for (; x + 2 * GROUP <= width; x += 2 * GROUP) {
-        const __m256i words = _mm256_packus_epi16(sixteen(a + x, b + x, weights), sixteen(a + x + GROUP, b + x + GROUP, weights));
-        const __m256i bytes = _mm256_permute4x64_epi64(words, 0xD8);
+        const __m256i low = sixteen(a + x, b + x, first, second), high = sixteen(a + x + GROUP, b + x + GROUP, first, second);
+        const __m256i bytes = _mm256_permute4x64_epi64(_mm256_packus_epi16(low, high), 0xD8);
         if (past_caches) _mm256_stream_si256((__m256i *)(out + x), bytes);
         else _mm256_storeu_si256((__m256i *)(out + x), bytes);
     }
-    add_lines_plain(out, a, b, weight, x, width);
+    add_lines_plain(out, a, b, (uint32_t)weight, x, width);
 }
 
-AVX2 static void choose(uint8_t *out, const uint8_t *line, const Taps *taps, Py_ssize_t width) {
+AVX2 static void choose(uint8_t *out, const uint8_t *line, const Taps *taps, Py_ssize_t width, Py_ssize_t ahead, int past_caches) {
     for (Py_ssize_t x = 0; x < taps->fast; x += GROUP) {
-        const __m128i low = _mm_loadu_si128((const __m128i *)(line + taps->base[x / HALF]));
-        const __m128i high = _mm_loadu_si128((const __m128i *)(line + taps->base[x / HALF + 1]));
+        const uint8_t *first = line + taps->base[x / HALF], *second = line + taps->base[x / HALF + 1];
+        _mm_prefetch((const char *)first + ahead, _MM_HINT_T0);
+        const __m128i low = _mm_loadu_si128((const __m128i *)first), high = _mm_loadu_si128((const __m128i *)second);
         const __m128i at = _mm_loadu_si128((const __m128i *)(taps->chosen + x));
         const __m128i one = _mm_shuffle_epi8(low, at), two = _mm_shuffle_epi8(high, _mm_unpackhi_epi64(at, at));
-        _mm_storeu_si128((__m128i *)(out + x), _mm_unpacklo_epi64(one, two));
+        if (past_caches) _mm_stream_si128((__m128i *)(out + x), _mm_unpacklo_epi64(one, two));
+        else _mm_storeu_si128((__m128i *)(out + x), _mm_unpacklo_epi64(one, two));
     }
     choose_plain(out, line, taps, taps->fast, width);
 }

@@ -2,7 +2,8 @@
 
 Corners stay on corners. On a side of S pixels that becomes D, pixel i has the position `n = (2i+1)*S - D`, in units of
 1 / 2D pixels: it is between the source pixel `n // 2D` and the next one, whose weight is `n % 2D`, rounded to 256ths.
-Pictures take both; all other fields take the pixel `(2i+1)*S // 2D`, as the packer does.
+Pictures take both, as `_of_bytes` and `_linear` say; all other fields take the pixel `(2i+1)*S // 2D`, as the packer
+does.
 """
 
 from __future__ import annotations
@@ -82,7 +83,8 @@ def scale_window(
         assert tone is None, "only the kernel knows tones"
         down, across = (side.nearest - side.part.start for side in sides)
         if linear:
-            planes[1][...] = _rounded(_linear(planes[0], sides), out.dtype)
+            of_bytes = pixels.dtype == np.uint8
+            planes[1][...] = _of_bytes(planes[0], sides) if of_bytes else _rounded(_linear(planes[0], sides), out.dtype)
         else:
             planes[1][...] = planes[0][:, down.clip(0, shape[0] - 1)][:, :, across.clip(0, shape[1] - 1)]
     else:
@@ -127,6 +129,17 @@ def _linear(pixels: NDArray[Any], sides: Sequence[ScaledSide]) -> NDArray[Any]:
         weights = weights[:, None] if axis == 1 else weights
         sums = sums.take(first, axis) * (UNIT - weights) + sums.take(np.minimum(first + 1, last), axis) * weights
     return sums
+
+
+def _of_bytes(pixels: NDArray[np.uint8], sides: Sequence[ScaledSide]) -> NDArray[np.uint8]:
+    """Return a window of bytes: columns are added exactly, of lines the upper bits of each product."""
+    (up, heights), (left, widths) = (side.neighbours for side in sides)
+    up, left, sums = up - sides[0].part.start, left - sides[1].part.start, pixels.astype(np.int64)
+    right, below = np.minimum(left + 1, sums.shape[2] - 1), np.minimum(up + 1, sums.shape[1] - 1)
+    sums = sums[:, :, left] * (UNIT - widths) + sums[:, :, right] * widths
+    upper, lower = (sums[:, rows] * part[:, None] // UNIT for rows, part in ((up, UNIT - heights), (below, heights)))
+    scaled: NDArray[np.uint8] = ((upper + lower + UNIT // 2) // UNIT).astype(np.uint8)
+    return scaled
 
 
 def _rounded(sums: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
