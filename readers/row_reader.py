@@ -258,7 +258,7 @@ def _copied_at_once(groups: Sequence[ShardRows], field: Delivered, out: NDArray[
     if field.stored.unit_encoding != RAW:
         return False
     if field.stored.tile is None:
-        return windows.copy_all(_pictures(groups, field), out)
+        return windows.copy_all(_pictures(groups, field), out, field.how)
     rows = ((target, shard, row) for shard, targets, rows in groups for target, row in zip(targets, rows, strict=True))
     pictures = ((target, shard.stored(field.stored, row), shard.size(row)) for target, shard, row in rows)
     return windows.copy_tiles(pictures, field.stored.tile, out)

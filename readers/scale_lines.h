@@ -1,4 +1,4 @@
-/* Lines of bytes that are scaled: columns first, as sums of two pixels in 16 bits, then lines. Only scale_kernel.c includes it.
+/* Lines of bytes that are scaled: columns first, as sums of two pixels in 16 bits, then lines. Only scale_picture.h includes it.
 
 A sum a * (256 - w) + b * w is less than 2^16, so it is exact in numbers of 16 bits. Of two such sums the upper 16 bits of both
 products are added, which is less than 2^16 as well, and rounded to a byte. */
@@ -76,35 +76,5 @@ AVX2 static void choose(uint8_t *out, const uint8_t *line, const Taps *taps, Py_
     choose_plain(out, line, taps, taps->fast, width);
 }
 #endif
-
-typedef struct {
-    const Py_buffer *pixels, *out;
-    Taps down, across;
-    uint16_t *sums; /* two lines of each plane: the even and the odd one that came last */
-    int64_t *held;  /* the numbers of these lines */
-    uint8_t *bytes; /* a line of each plane, before it gets its tone */
-    int avx2;
-} Scaling;
-
-static const uint8_t *line_of(const Py_buffer *pixels, Py_ssize_t plane, Py_ssize_t y) {
-    return (const uint8_t *)pixels->buf + plane * pixels->strides[0] + y * pixels->strides[1];
-}
-
-/* Return the sums of the columns of a line: those that are held, or new ones. */
-static const uint16_t *columns_of(const Scaling *all, Py_ssize_t plane, int32_t y, Py_ssize_t ahead) {
-    const Py_ssize_t width = all->out->shape[2], slot = 2 * plane + y % 2;
-    uint16_t *sums = all->sums + slot * width;
-    if (all->held[slot] == y) return sums;
-    all->held[slot] = y;
-    const uint8_t *line = line_of(all->pixels, plane, y);
-#ifdef X86
-    if (all->avx2) {
-        add_columns(sums, line, &all->across, width, ahead);
-        return sums;
-    }
-#endif
-    add_columns_plain(sums, line, &all->across, 0, width);
-    return sums;
-}
 
 #endif

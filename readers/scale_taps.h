@@ -51,24 +51,29 @@ static void free_taps(Taps *taps) {
     free(taps->chosen);
 }
 
-/* Fill in the pixels of `count` scaled ones, backwards if `flip`. Return 0 if one of them is not in the part. */
+/* Fill in the pixels of `count` scaled ones, backwards if `flip`. Return 0 if one of them is not in the part.
+
+Each n is 2S more than the one before, so only the first is divided. A weight is divided as a double: both numbers are less than
+2^41, so no quotient below a whole number is rounded up to it. */
 static int find_taps(Taps *taps, const Side *side, Py_ssize_t count, Py_ssize_t part, int flip, int is_nearest) {
-    for (Py_ssize_t x = 0; x < count; x++) {
-        const int64_t i = side->start + (flip ? count - 1 - x : x);
-        if (i >= side->scaled) return 0; /* so no product below is too large */
-        const int64_t doubled = (2 * i + 1) * side->source;
-        int64_t first, weight = 0;
-        if (is_nearest) first = doubled / (2 * side->scaled);
-        else {
-            const int64_t n = doubled - side->scaled, last = side->source - 2;
-            first = n < 0 ? 0 : n / (2 * side->scaled);
-            weight = n < 0 ? 0 : ((n % (2 * side->scaled)) * 256 + side->scaled) / (2 * side->scaled);
+    const int64_t units = 2 * side->scaled, step = 2 * side->source, last = side->source - 2, more = step / units, over = step % units;
+    if (count && side->start + count > side->scaled) return 0; /* so no product is too large */
+    const int64_t n = (2 * side->start + 1) * side->source - (is_nearest ? 0 : side->scaled);
+    int64_t whole = n < 0 ? -1 : n / units, rest = n < 0 ? n + units : n % units; /* n is at least -D */
+    for (Py_ssize_t i = 0; i < count; i++) {
+        int64_t first = whole, weight = 0;
+        if (!is_nearest) {
+            weight = (int64_t)((double)(rest * 256 + side->scaled) / (double)units);
+            if (whole < 0) first = weight = 0;
             if (first > last) first = last, weight = 256;
         }
         first -= side->offset;
         if (first < 0 || first + !is_nearest >= part) return 0;
+        const Py_ssize_t x = flip ? count - 1 - i : i;
         taps->first[x] = (int32_t)first;
         taps->weights[x] = (uint16_t)weight;
+        whole += more, rest += over;
+        if (rest >= units) whole++, rest -= units;
     }
     return 1;
 }

@@ -94,6 +94,21 @@ def scale_window(
         out[...] = out[..., lines, columns].copy()
 
 
+def scale_all(windows: list[Any], out: NDArray[Any], linear: bool, tone: KernelTone | None = None) -> bool:
+    """Write windows of scaled pictures of bytes (N, C, H, W) by one call of the kernel. Return False if it cannot.
+
+    A window is a mapped file, and (start, height, width, target, top, left, flip, scaled height, scaled width).
+    """
+    of_bytes = tone is not None or out.dtype == np.uint8
+    if KERNEL is None or not of_bytes or not fits_kernels(out):
+        return False
+    if linear and any(min(numbers[1:3]) < 2 for _, numbers in windows):
+        return False
+    weights, lines, kind = tone or (None, np.zeros((out.shape[1], 2), np.float32), 0)
+    KERNEL.scale_all(windows, out, not linear, weights, lines, kind)
+    return True
+
+
 def can_tone(pixels: NDArray[Any], sides: Sequence[ScaledSide], out: NDArray[Any]) -> bool:
     """Return whether a window of a picture can get its tone while it is scaled."""
     fits = KERNEL is not None and fits_kernels(pixels) and fits_kernels(out)

@@ -23,7 +23,7 @@ from readers.contract.fields import Field
 from readers.contract.kernels import fits_kernels, kernel
 from readers.epoch import Run
 from readers.permutation import Numbers
-from readers.scaled import KernelTone
+from readers.scaled import KernelTone, scale_all
 from readers.statistics import MeanStd, mean_std_of, picture_of
 from readers.windows import WindowInFile
 
@@ -31,6 +31,8 @@ KERNEL = kernel("readers.tone_kernel")
 WEIGHT, PART = 8192, 16
 """The parts of a weight, and of a pixel of bytes."""
 MOST = 255 * PART
+PLAIN_NUMBERS = 7
+"""Windows of pictures that are scaled have more."""
 FloatName = Literal["float32", "float16", "bfloat16"]
 DTYPES: dict[FloatName, str] = {"float32": "<f4", "float16": "<f2", "bfloat16": "<u2"}
 """The types of delivered numbers as NumPy knows them: of bfloat16 the bits."""
@@ -121,11 +123,13 @@ class BatchTones:
 
     def copy_all(self, windows: list[WindowInFile], out: NDArray[Any]) -> bool:
         """Read windows of raw pictures into `out` by one call of the kernel. Return False if it cannot do that."""
-        fits = KERNEL is not None and self.tone.is_of_bytes and not self.tone.field.no_data and fits_kernels(out)
-        if fits:
-            kind = _KINDS[self.tone.numbers]
-            KERNEL.tone_all(windows, out, _whole(self.weights), self.tone.lines(MOST), kind)  # type: ignore[union-attr]
-        return fits
+        if KERNEL is None or not self.tone.is_of_bytes or self.tone.field.no_data or not fits_kernels(out):
+            return False
+        tone = _whole(self.weights), self.tone.lines(MOST), _KINDS[self.tone.numbers]
+        if windows and len(windows[0][1]) > PLAIN_NUMBERS:
+            return scale_all(windows, out, True, tone)
+        KERNEL.tone_all(windows, out, *tone)
+        return True
 
     def of_row(self, target: int) -> ToneOfRow:
         """Return the tone of the batch's row `target`."""

@@ -36,7 +36,7 @@ static PyObject *tone_all(PyObject *module, PyObject *arguments) {
         return NULL;
     if (!get_array(out_object, &out, 4, ITEMS[kind], 1, "out")) return NULL;
     if (!get_arrays(&arrays, weights, lines, out.shape[0], out.shape[1], &out)) goto release_out;
-    if (read_windows(&all, pictures, &out, 1)) {
+    if (read_windows(&all, pictures, &out, 1, 0)) {
         Py_BEGIN_ALLOW_THREADS
         for (Py_ssize_t n = 0; out.len && n < all.count; n++) {
             const Tone tone = tone_of(&arrays, all.windows[n].target, kind, out.shape[1]);

@@ -50,7 +50,7 @@ static PyObject *copy(PyObject *module, PyObject *arguments) {
         goto release_out;
     }
     if (!are_apart(&out, &pixels)) goto release_out;
-    const Window window = {pixels.buf, pixels.strides[0], pixels.strides[1], out.buf, 0, flip};
+    const Window window = {pixels.buf, pixels.strides[0], pixels.strides[1], out.buf, .flip = flip};
     const int past_caches = has_avx2() && out.len >= LARGE;
     Py_BEGIN_ALLOW_THREADS
     if (out.len) copy_window(&window, &out, past_caches);
@@ -70,7 +70,7 @@ static PyObject *copy_all(PyObject *module, PyObject *arguments) {
     Windows all;
     if (!PyArg_ParseTuple(arguments, "O!O", &PyList_Type, &pictures, &out_object)) return NULL;
     if (!get_array(out_object, &out, 4, 0, 1, "out")) return NULL;
-    if (read_windows(&all, pictures, &out, out.itemsize)) {
+    if (read_windows(&all, pictures, &out, out.itemsize, 0)) {
         const int past_caches = has_avx2() && out.len >= LARGE;
         Py_BEGIN_ALLOW_THREADS
         for (Py_ssize_t n = 0; out.len && n < all.count; n++) copy_window(&all.windows[n], &out, past_caches);

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from readers.contract.fields import Sides
 from readers.contract.kernels import fits_kernels, kernel
 from readers.contract.tile_grid import Area
-from readers.scaled import KernelTone, ScaledSide, can_tone, scale_window
+from readers.scaled import KernelTone, ScaledSide, can_tone, scale_all, scale_window
 
 KERNEL, TILE_KERNEL = kernel("readers.window_kernel"), kernel("readers.tile_kernel")
 SWAP_KERNEL = kernel("readers.swap_kernel")
@@ -26,7 +26,8 @@ BatchPicture = tuple[int, NDArray[np.uint8], int, Sides]
 ReadPart = Callable[[Area], NDArray[Any]]
 """`read(part)` returns a part of a row."""
 WindowInFile = tuple[NDArray[np.uint8], tuple[int, ...]]
-"""A mapped file, and (start, height, width, target, top, left, flip) of the window of a picture in it."""
+"""A mapped file, and (start, height, width, target, top, left, flip) of the window of a picture in it. Two numbers more
+are the sides that the picture is scaled to."""
 TiledPicture = tuple[int, NDArray[np.uint8], Sides]
 """The index in the batch, the stored bytes of a row in tiles, and its size."""
 CopyPixels = Callable[[NDArray[Any], NDArray[Any]], object]
@@ -127,31 +128,41 @@ class BatchWindows:
     swaps: list[bool] | None = None
     """Whether lines and columns change places in the window, before it is flipped. Then it is a square."""
 
-    def copy_all(self, pictures: Iterable[BatchPicture], out: NDArray[Any]) -> bool:
+    def copy_all(self, pictures: Iterable[BatchPicture], out: NDArray[Any], how: HowToCopy) -> bool:
         """Copy the windows of all rows into `out` by one call of the kernel. Return False if it cannot do that: it is
         not there, pixels are too large, or a window is partly outside of its picture."""
-        if KERNEL is None or out.itemsize > 2 or (windows := self.in_files(pictures, out)) is None:
+        if (
+            KERNEL is None
+            or out.itemsize > 2
+            or not how.is_unchanged
+            or (windows := self.in_files(pictures, out)) is None
+        ):
             return False
-        KERNEL.copy_all(windows, out if out.ndim == 4 else out[:, None])
-        return True
+        planes = out if out.ndim == 4 else out[:, None]
+        if self.scaled is None:
+            KERNEL.copy_all(windows, planes)
+            return True
+        return how.missing is None and scale_all(windows, planes, how.is_linear)
 
     def in_files(self, pictures: Iterable[BatchPicture], out: NDArray[Any]) -> list[WindowInFile] | None:
-        """Return where the windows of raw pictures lie in their files, and how they are flipped. None if they are no
-        parts of them: windows are scaled, turned, of volumes, or partly outside."""
-        if not self.flips or len(self.starts[0]) != 2 or not self._are_plain:
+        """Return where the windows of raw pictures lie in their files, and how they are flipped and scaled. None if
+        they are no parts of them: windows are turned, of volumes, or partly outside."""
+        if not self.flips or len(self.starts[0]) != 2 or self.swaps is not None:
             return None
         lines, columns = out.shape[-2:]
         windows: list[WindowInFile] = []
         for target, data, start, (height, width) in pictures:
             top, left = self.starts[target]
-            if not (0 <= top <= height - lines and 0 <= left <= width - columns):
+            scaled = () if self.scaled is None else self.scaled[target]
+            tall, wide = scaled or (height, width)
+            if not (0 <= top <= tall - lines and 0 <= left <= wide - columns):
                 return None
-            windows.append((data, (start, height, width, target, top, left, self.flips[target])))
+            windows.append((data, (start, height, width, target, top, left, self.flips[target], *scaled)))
         return windows
 
     def copy_tiles(self, rows: Iterable[TiledPicture], tile: Sides, out: NDArray[Any]) -> bool:
         """Copy the windows of rows in tiles of raw pixels as `copy_all` does. Return False also if a row is damaged."""
-        if TILE_KERNEL is None or out.itemsize > 2 or not self.flips or len(tile) != 2 or not self._are_plain:
+        if TILE_KERNEL is None or out.itemsize > 2 or not self.flips or len(tile) != 2 or self.scaled or self.swaps:
             return False
         lines, columns = out.shape[-2:]
         windows = []
@@ -166,11 +177,6 @@ class BatchWindows:
         except (ValueError, OverflowError):  # the sides of a tile may be any numbers
             return False
         return True
-
-    @property
-    def _are_plain(self) -> bool:
-        """True if windows are neither scaled nor turned."""
-        return self.scaled is None and self.swaps is None
 
     def part(self, target: int, sides: Sides) -> Area:
         """Return the part of the batch's row `target`, of these sides, that its window shows."""

@@ -319,7 +319,7 @@ def test_a_batch_of_windows_is_equal_with_and_without_the_kernel(data: st.DataOb
     ]
     windows = BatchWindows((lines, columns), 0, starts, flips)
     ours, theirs = (np.full((count, *planes, lines, columns), 77, dtype) for _ in range(2))
-    copied = windows.copy_all(pictures, ours)
+    copied = windows.copy_all(pictures, ours, HowToCopy())
     fits = all(size >= (lines, columns) and size[1] >= columns for _, _, _, size in pictures)
     assert copied == (window_kernel is not None and fits and dtype != "float32")
     with mock.patch.object(windows_module, "KERNEL", None):
