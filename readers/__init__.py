@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from readers.band import Stripe
     from readers.by_format import ArrowSegDataset, Hdf5SegDataset, LmdbSegDataset, NpySegDataset, open_dataset
     from readers.collate import Sample, collate_lists
+    from readers.colour import Colour
     from readers.contract.place import Place
     from readers.contract.tiles import Tile
     from readers.crop import CenterCrop, RandomCrop
@@ -43,6 +44,7 @@ __version__ = VERSION
 __all__ = [
     "ArrowSegDataset",
     "CenterCrop",
+    "Colour",
     "DamagedError",
     "DeviceBatches",
     "Hdf5SegDataset",
@@ -79,6 +81,7 @@ __all__ = [
 
 _MODULES = {
     "CenterCrop": "readers.crop",
+    "Colour": "readers.colour",
     "DeviceBatches": "readers.device",
     "Loader": "readers.loader",
     "MixedOrder": "readers.mix",

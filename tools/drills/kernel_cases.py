@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from program import parser
 
-from drills import kernel_threads
+from drills import kernel_threads, tone_cases
 from drills.png_cases import random_pngs
 
 FOLDER = "DRILL_KERNELS"
@@ -118,7 +118,7 @@ def pngs(dice: np.random.Generator) -> int:
 
 def windows(dice: np.random.Generator) -> int:
     """Copy windows of pictures of a batch, then ask for one that lies outside."""
-    from readers.windows import KERNEL
+    from readers.windows import KERNEL, flipped
 
     assert KERNEL is not None
     dtype = str(dice.choice(["uint8", "uint16"]))
@@ -128,11 +128,11 @@ def windows(dice: np.random.Generator) -> int:
     for number in dice.permutation(count)[: dice.integers(1, count + 1)].tolist():
         top, left, below, right, before, behind = dice.integers(0, 5, 6).tolist()
         shape = (planes, top + lines + below, left + out.shape[3] + right)
-        pixels, flip = dice.integers(0, 256, shape).astype(dtype), bool(dice.integers(2))
+        pixels, flip = dice.integers(0, 256, shape).astype(dtype), int(dice.integers(4))
         data = np.frombuffer(bytes(before) + pixels.tobytes() + bytes(behind), "uint8")
         pictures.append((data, [before, *shape[1:], number, top, left, flip]))
         window = pixels[:, top : top + lines, left : left + out.shape[3]]
-        expected[number] = window[..., ::-1] if flip else window
+        expected[number] = flipped(window, flip)
     KERNEL.copy_all([(data, tuple(numbers)) for data, numbers in pictures], out)
     assert np.array_equal(out, expected)
     numbers = pictures[0][1]
@@ -148,7 +148,7 @@ def tiles(dice: np.random.Generator) -> int:
     """Copy windows of rows in tiles, then change a number of a call or bytes of a table: a wrong one is refused."""
     from packer.pixels.encode import encode
     from readers.contract.fields import picture_field
-    from readers.windows import TILE_KERNEL
+    from readers.windows import TILE_KERNEL, flipped
 
     assert TILE_KERNEL is not None
     dtype, planes = str(dice.choice(["|u1", "<u2"])), int(dice.integers(1, 4))
@@ -161,11 +161,11 @@ def tiles(dice: np.random.Generator) -> int:
         field = picture_field("image", dtype, None, ("band",) * planes)
         pixels = dice.integers(0, 256, (planes, top + lines + below, left + columns + right)).astype(dtype)
         stored = encode(replace(field, encoding="tiles", tile=tile), None, pixels, b"").stored
-        flip = bool(dice.integers(2))
+        flip = int(dice.integers(4))
         data = np.frombuffer(bytes(before) + stored + bytes(behind), "uint8")
         rows.append((data, [before, len(stored), *pixels.shape[1:], *tile, number, top, left, flip]))
         window = pixels[:, top : top + lines, left : left + columns]
-        expected[number] = window[..., ::-1] if flip else window
+        expected[number] = flipped(window, flip)
     TILE_KERNEL.copy_all([(data, tuple(numbers)) for data, numbers in rows], out)
     assert np.array_equal(out, expected)
     data, numbers = rows[0]
@@ -187,7 +187,7 @@ def scaled(dice: np.random.Generator) -> int:
 
     kernel = room.KERNEL
     assert kernel is not None
-    linear, flip = bool(dice.integers(2)), bool(dice.integers(2))
+    linear, flip = bool(dice.integers(2)), int(dice.integers(4))
     dtype = "uint8" if linear or dice.integers(2) else "uint16"
     sides = []
     for _ in range(2):
@@ -207,8 +207,9 @@ def scaled(dice: np.random.Generator) -> int:
     call = kernel.linear if linear else kernel.nearest
     numbers = [[*side[:3], side.part.start] for side in sides]
     numbers[int(dice.integers(2))][int(dice.integers(4))] = int(dice.choice([-1, 0, 200, 2**31, 2**62, 2**63 - 1]))
+    tone = (None, np.zeros((len(out), 2), np.float32), 0) if linear else ()
     with suppress(ValueError):
-        call(pixels, out, tuple(numbers[0]), tuple(numbers[1]), flip)
+        call(pixels, out, tuple(numbers[0]), tuple(numbers[1]), flip, *tone)
     return 1
 
 
@@ -321,6 +322,8 @@ IN_PYTHON: dict[str, Callable[[np.random.Generator], int]] = {
     "windows": windows,
     "tiles": tiles,
     "scaled": scaled,
+    "tones": tone_cases.tones,
+    "turns": tone_cases.turns,
     "png": pngs,
     "outlines": outlines,
     "even_odd": even_odd,
