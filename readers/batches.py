@@ -13,11 +13,12 @@ from readers.contract.errors import RequestError
 from readers.crop import CropAndFlip
 from readers.epoch import BatchRows
 from readers.machine import usable_cores
+from readers.on_device import RawBatch, read_raw
 from readers.permutation import Numbers
 from readers.row_ranges import RowRanges
 from readers.row_reader import Arrays, RowReader
 from readers.statistics import MeanStd
-from readers.tone import Tone
+from readers.tone import BatchTones, Tone
 from readers.windows import BatchWindows
 
 
@@ -50,6 +51,8 @@ class Batches:
     size: int
     crop: CropAndFlip | None
     tone: Tone | None
+    on_device: bool
+    """True if windows are made on the device: a batch is a `RawBatch`."""
     mean_std: MeanStd | None
     """Mean and standard deviation of the training split's images; None if it is not clear which split that is."""
 
@@ -60,8 +63,15 @@ class Batches:
     def read(self, batch: BatchRows, lease: Lease) -> Arrays:
         """Return a batch in memory from `lease`."""
         in_pack = self.in_pack(batch.rows)
-        tones = None if self.tone is None else self.tone.of_batch(batch.rows, batch.runs)
-        return self.reader.read(in_pack, lease, self._windows(batch, in_pack), tones)
+        return self.reader.read(in_pack, lease, self._windows(batch, in_pack), self._tones(batch))
+
+    def read_raw(self, batch: BatchRows, lease: Lease) -> RawBatch:
+        """Return a batch whose windows are made on the device."""
+        in_pack = self.in_pack(batch.rows)
+        return read_raw(self.reader, in_pack, lease, self._windows(batch, in_pack), self._tones(batch))
+
+    def _tones(self, batch: BatchRows) -> BatchTones | None:
+        return None if self.tone is None else self.tone.of_batch(batch.rows, batch.runs)
 
     def prefetch(self, batches: Sequence[BatchRows]) -> None:
         """Ask the kernel to read batches from the disk before they are needed: of fields in tiles only the tiles that

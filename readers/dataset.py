@@ -291,6 +291,7 @@ class SegDataset(Dataset[Any]):
         colour: Colour | None = None,
         normalize: MeanStd | bool = False,
         dtype: torch.dtype | None = None,
+        on: Literal["cpu", "device"] = "cpu",
         rank: int = 0,
         world_size: int = 1,
         drop_last: bool = False,
@@ -308,8 +309,8 @@ class SegDataset(Dataset[Any]):
 
         `shuffle`, `seed`, `rank`, `world_size`, `drop_last`, `pad`: see `Order`. `crop`: a window of each
         picture or volume. `flip`: half of them left to right, with "all" along each axis. `turn`: by 0 to 3 quarters.
-        `colour`, `normalize`, `dtype`: the image as it is read, see `Colour` and `Loader.to`. All random numbers follow
-        from (seed, epoch, row). `labels`:
+        `colour`, `normalize`, `dtype`: the image as it is read, see `Colour` and `Loader.to`. With `on="device"`
+        PyTorch does all this, after `.to(device)` there. All random numbers follow from (seed, epoch, row). `labels`:
         "onehot" or "index", by default the data set's form. `output`: "torch" or "numpy". `pin_memory`: by default
         where there is CUDA. `drop_behind`: drop rows from the page cache once they are read, for data read only once.
         `mix={"labelled": 8, "unlabelled": 24}`: 8 rows with a label and then 24 without one in each batch; the epoch
@@ -334,7 +335,9 @@ class SegDataset(Dataset[Any]):
         training = training_statistics(self.manifest, self.fold)
         mean_std = None if training is None else mean_and_deviation(self.fields, training)
         tone = Tone.of(self.fields, colour, normalize, dtype, mean_std)
-        batches = Batches(reader, self._rows, batch_size, window, tone, mean_std)
+        if on not in ("cpu", "device"):
+            raise RequestError(f'on={on!r}: expected "cpu" or "device"')
+        batches = Batches(reader, self._rows, batch_size, window, tone, on == "device", mean_std)
         return Loader(batches, order, ReadAhead(threads, ahead, drop_behind), output, pin_memory, self._memory)
 
     def _window(self, reader: RowReader, alone: bool) -> Window:

@@ -14,6 +14,7 @@ import torch
 from readers.contract.errors import RequestError
 from readers.contract.fields import IMAGE, LABEL
 from readers.finish import Augment, Finish
+from readers.on_device import RawBatch
 from readers.statistics import MeanStd
 
 Seed = Callable[[], int]
@@ -110,6 +111,8 @@ class DeviceBatches:
 
     def _finished(self, batch: Sequence[Any]) -> tuple[Any, ...]:
         fields = self._finish.fields
+        if isinstance(batch, RawBatch):
+            batch = batch.moved(self._on_device).made()
         if not (isinstance(batch, (tuple, list)) and len(batch) >= len(fields)):
             expected = "images and labels" if fields == (IMAGE, LABEL) else " and ".join(map(repr, fields))
             raise RequestError(f"a batch is a {type(batch).__name__}; expected a tuple or list of {expected}")

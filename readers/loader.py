@@ -24,6 +24,7 @@ from readers.fetch_ahead import fetch_ahead
 from readers.finish import Augment, Finish
 from readers.mix import MixedOrder
 from readers.mixed_epoch import MixedEpoch
+from readers.on_device import RawBatch
 from readers.order import Order
 from readers.permutation import keys_of
 from readers.statistics import MeanStd, mean_std_of, picture_of
@@ -67,6 +68,7 @@ class Loader:
         self._ahead = ahead
         self._threads = ahead.workers  # the cores are counted here, and not again for each epoch
         self._output = output
+        self._hands_raw = False  # True if the device makes the windows
         self._pin_memory = pin_memory
         pinned = pin_memory if pin_memory is not None else output == "torch" and torch.cuda.is_available()
         self._memory = memory  # of the data set: the next loader finds the blocks of this one
@@ -139,6 +141,7 @@ class Loader:
         finish = Finish(dtype, mean_std, channels_last, classes, label_dtype, augment, fields, *image, no_data, times)
         batches = replace(self._batches, reader=reader)
         source = Loader(batches, self.order, self._ahead, "torch", self._pin_memory, self._memory)
+        source._hands_raw = True
         return DeviceBatches(source, torch.device(device), finish, ahead, self._batch_seed)
 
     def _batch_seed(self) -> int:
@@ -151,7 +154,7 @@ class Loader:
 
     def _pass(self, epoch: Epoch | MixedEpoch) -> Iterator[Batch]:
         process = os.getpid()
-        waiting: deque[tuple[BatchRows, Future[Batch]]] = deque()
+        waiting: deque[tuple[BatchRows, Future[Any]]] = deque()
         begun = False
         fetching = fetch_ahead(self._batches, epoch.batches(self.batch_size), self.threads, self.order.world_size)
         # An executor's threads end with the interpreter, also when something still refers to this pass.
@@ -184,9 +187,9 @@ class Loader:
             for executor in (pool, prefetcher):
                 executor.shutdown(wait=False, cancel_futures=True)
 
-    def _received(self, rows: BatchRows, future: Future[Batch], fetching: Ahead | None) -> Batch:
+    def _received(self, rows: BatchRows, future: Future[Any], fetching: Ahead | None) -> Batch:
         """Return the batch, to which from here on only the user refers."""
-        batch = future.result()
+        batch: Batch = future.result()
         if fetching is not None:
             fetching.received()
         self.order.receive(rows.consumed)
@@ -210,16 +213,23 @@ class Loader:
                 return
             yield from groups.popleft()
 
-    def _read(self, rows: BatchRows) -> Batch:
-        arrays = self._batches.read(rows, self._lease)
+    def _read(self, rows: BatchRows) -> Batch | RawBatch:
+        batches = self._batches
+        batch = batches.read_raw(rows, self._lease) if batches.on_device else batches.read(rows, self._lease)
         if self._ahead.drop_behind:
-            self._batches.drop(rows)
+            batches.drop(rows)
+        if isinstance(batch, RawBatch):
+            return batch if self._hands_raw else self._made(batch)
         if self._output == "numpy":
-            return arrays
-        names = [delivered.field.name for delivered in self._batches.reader.fields]
-        bits = self._batches.tone.bits_of if self._batches.tone is not None else None
-        tensors = zip(names, map(as_tensor, arrays), strict=True)
+            return batch
+        names = [delivered.field.name for delivered in batches.reader.fields]
+        bits = batches.tone.bits_of if batches.tone is not None else None
+        tensors = zip(names, map(as_tensor, batch), strict=True)
         return tuple(tensor.view(torch.bfloat16) if name == bits else tensor for name, tensor in tensors)
+
+    def _made(self, batch: RawBatch) -> Batch:
+        tensors = batch.made()
+        return tensors if self._output == "torch" else tuple(tensor.numpy() for tensor in tensors)
 
 
 def _text(field: Field) -> str:

@@ -22,7 +22,7 @@ from readers.formats.shard import Shard, gather
 from readers.pack import Pack
 from readers.statistics import picture_of
 from readers.tone import BatchTones
-from readers.windows import BatchPicture, BatchWindows
+from readers.windows import BatchPicture, BatchWindows, ReadPart
 
 Arrays = tuple[NDArray[Any], ...]
 """An array for each field."""
@@ -131,6 +131,12 @@ class RowReader:
                 read, how = partial(shard.window, field.stored, row), replace(field.how, tone=tone)
                 windows.copy(target, shard.size(row), read, out[target], how)
         return out
+
+    def parts(self, field: Delivered, rows: Sequence[int]) -> list[ReadPart | None]:
+        """Return for each row a function that reads a part of a field; None for a row that lacks it."""
+        located = ((self.pack.shard(shard), row) for shard, row in self.pack.table.locate_all(rows))
+        name = field.stored.name
+        return [partial(shard.window, field.stored, row) if shard.has(name) else None for shard, row in located]
 
     def sizes(self, rows: Sequence[int]) -> NDArray[np.int64]:
         """Return the sides of each row."""

@@ -125,11 +125,16 @@ class BatchTones:
         """Read windows of raw pictures into `out` by one call of the kernel. Return False if it cannot do that."""
         if KERNEL is None or not self.tone.is_of_bytes or self.tone.field.no_data or not fits_kernels(out):
             return False
-        tone = _whole(self.weights), self.tone.lines(MOST), _KINDS[self.tone.numbers]
+        tone = self.whole_weights, self.tone.lines(MOST), _KINDS[self.tone.numbers]
         if windows and len(windows[0][1]) > PLAIN_NUMBERS:
             return scale_all(windows, out, True, tone)
         KERNEL.tone_all(windows, out, *tone)
         return True
+
+    @property
+    def whole_weights(self) -> NDArray[np.int16] | None:
+        """The weights in the whole numbers that bytes are multiplied by."""
+        return _whole(self.weights)
 
     def of_row(self, target: int) -> ToneOfRow:
         """Return the tone of the batch's row `target`."""

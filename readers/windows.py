@@ -185,6 +185,10 @@ class BatchWindows:
         _, *part = overlap(sides, self.size or sides, self.starts[target])[0]
         return tuple(part)
 
+    def shown(self, target: int, sides: Sides) -> list[ScaledSide] | None:
+        """Return what the window of a row shows of each scaled side; None if the row is not scaled."""
+        return self._scaled_sides(target, sides, self.size or sides) if self._is_scaled(target, sides) else None
+
     def _is_scaled(self, target: int, sides: Sides) -> bool:
         return self.scaled is not None and tuple(self.scaled[target]) != tuple(sides)
 

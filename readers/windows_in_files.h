@@ -33,10 +33,10 @@ static int find_window(Window *window, const Py_buffer *data, PyObject *argument
     const Py_ssize_t *shape = out->shape, pixels = data->shape[0] / item;
     window->height = height, window->scaled_height = is_scaled ? tall : height;
     window->width = width, window->scaled_width = is_scaled ? wide : width;
-    if (height < 1 || width < 1 || (is_scaled && (tall < 1 || wide < 1 || (tall | wide | height | width) > INT32_MAX)) || width > pixels || height > pixels / width || shape[1] > pixels / width / height ||
-        start < 0 || start > data->shape[0] - shape[1] * height * width * item || target < 0 || target >= shape[0] ||
-        window->top < 0 || window->top > window->scaled_height - shape[2] || window->left < 0 ||
-        window->left > window->scaled_width - shape[3]) {
+    if (height < 1 || width < 1 || (is_scaled && (tall < 1 || wide < 1 || (tall | wide | height | width) > INT32_MAX)) ||
+        width > pixels || height > pixels / width || shape[1] > pixels / width / height || start < 0 ||
+        start > data->shape[0] - shape[1] * height * width * item || target < 0 || target >= shape[0] || window->top < 0 ||
+        window->top > window->scaled_height - shape[2] || window->left < 0 || window->left > window->scaled_width - shape[3]) {
         PyErr_SetString(PyExc_ValueError, "copy_all: a window lies outside of its picture, of the file or of the batch");
         return 0;
     }
