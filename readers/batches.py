@@ -10,7 +10,7 @@ import numpy as np
 
 from readers.batch_memory import Lease
 from readers.contract.errors import RequestError
-from readers.crop import CropAndFlip
+from readers.crop import CropAndFlip, RandomCrop
 from readers.epoch import BatchRows
 from readers.machine import usable_cores
 from readers.on_device import RawBatch, read_raw
@@ -72,6 +72,21 @@ class Batches:
 
     def _tones(self, batch: BatchRows) -> BatchTones | None:
         return None if self.tone is None else self.tone.of_batch(batch.rows, batch.runs)
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The options of a loader that cost the CPU more than a copy."""
+        if self.on_device:
+            return ()
+        crop, tone = self.crop, self.tone
+        found = {
+            "scale=": crop is not None and isinstance(crop.crop, RandomCrop) and crop.crop.scales,
+            "turn=": crop is not None and crop.turn,
+            "colour=": tone is not None and tone.colour is not None,
+            "normalize=": tone is not None and tone.mean_std is not None,
+            "dtype=": tone is not None and tone.numbers is not None,
+        }
+        return tuple(name for name, is_used in found.items() if is_used)
 
     def prefetch(self, batches: Sequence[BatchRows]) -> None:
         """Ask the kernel to read batches from the disk before they are needed: of fields in tiles only the tiles that

@@ -88,16 +88,16 @@ class RandomCrop(CenterCrop):
         super().__post_init__()
         if len(self.scale) != 2 or not 0 < self.scale[0] <= self.scale[1] <= MOST_SCALE:
             raise RequestError(f"scale={self.scale!r}: expected two numbers above 0, such as (0.5, 2.0)")
-        if self._scales and len(self.size) != 2:
+        if self.scales and len(self.size) != 2:
             raise RequestError(f"scale={self.scale!r}: scales pictures, and {self.size} is a window of volumes")
 
     @property
-    def _scales(self) -> bool:
+    def scales(self) -> bool:
         """True if pictures are scaled."""
         return tuple(self.scale) != (1, 1)
 
     def _scaled(self, sides: NDArray[np.int64]) -> NDArray[np.int64]:
-        if not self._scales:
+        if not self.scales:
             return sides
         drawn = np.array(torch.rand((), dtype=torch.float64).item())
         return scaled_sides(sides, between(self.scale, drawn))
@@ -207,7 +207,7 @@ class CropAndFlip:
         if self.crop is None:
             return BatchWindows(None, 0, np.zeros_like(sizes).tolist(), flips, None, swaps)
         scaled = None
-        if isinstance(self.crop, RandomCrop) and self.crop._scales:
+        if isinstance(self.crop, RandomCrop) and self.crop.scales:
             scales = between(self.crop.scale, draws(rows, runs, "scale", 1)[0])
             scaled = sizes = scaled_sides(sizes, scales[:, None])
         spare = spare_pixels(sizes, self.crop.size)

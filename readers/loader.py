@@ -94,6 +94,11 @@ class Loader:
         return self._threads
 
     @property
+    def steps(self) -> tuple[str, ...]:
+        """The options that cost the CPU more than a copy, such as `colour=`."""
+        return self._batches.steps
+
+    @property
     def padding(self) -> int:
         """The number of rows that come twice in the pass, over all ranks, so that all ranks get equally many."""
         return self.order.padding

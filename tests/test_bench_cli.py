@@ -164,6 +164,18 @@ def test_worker_processes_are_tried_if_requested(index: Path) -> None:
     assert tried == {(LOADER, 1, None), (SLOTS, None, 1), (STOCK, None, 0), (STOCK, None, 1)}
 
 
+def test_the_steps_of_a_loader_are_compared(city: Path) -> None:
+    facts = bench("--augment", "--seconds", 1, "--batch", 4, "--threads", 1, "--crop", "16x16", city)
+    assert [step["step"].partition("(")[0] for step in facts["steps"]] == [
+        "read only", 'flip="all"', "crop=RandomCrop", "turn=True", "colour=Colour", "normalize=…, dtype=torch.float16",
+        "all of these",
+    ]  # fmt: skip
+    assert all(step["samples_per_second"]["median"] > 0 for step in facts["steps"])
+    assert facts["steps"][0]["of_read_only"] == 1
+    assert "leave it out" in errors_of(2, "bench", "--augment", "--target", 5, city)
+    assert "leave it out" in errors_of(2, "bench", "--augment", "--encodings", city)
+
+
 def test_native_packs_need_a_crop(varied_raw: RawFolder, tmp_path: Path) -> None:
     native = pack(varied_raw.path, tmp_path / "native", "--labels", "index", *NATIVE)
     assert "--crop 512x512" in errors_of(2, "bench", "--seconds", 1, native)

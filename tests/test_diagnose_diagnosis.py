@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils.data import DataLoader, Subset, TensorDataset
 
-from readers import RequestError, open_dataset, to_device, watch
+from readers import Colour, RandomCrop, RequestError, open_dataset, to_device, watch
 from readers.contract.errors import DamagedError
 from readers.diagnosis.counters import family, grown, snapshot
 from readers.diagnosis.record import BatchSource, Record, Totals
@@ -31,6 +31,7 @@ from readers.diagnosis.verdict import verdict
 
 WORKERS = BatchSource("DataLoader", False, False, 1, 8, 100, False)
 THREADS = BatchSource("Loader", True, True, 2, 8, 100, True)
+COLOURED = replace(THREADS, steps=("scale=", "colour="))
 
 
 class Clock:
@@ -139,6 +140,9 @@ def test_the_facts_about_a_loader(packed: Path) -> None:
     assert source_of(to_device(DataLoader(TensorDataset(torch.zeros(2)), 1), "cpu")) == BatchSource(
         "DataLoader", False, False, 0, 1, 2, True
     )
+    coloured = train.loader(2, crop=RandomCrop((8, 8), scale=(0.5, 2)), colour=Colour(0.2), normalize=True)
+    assert source_of(coloured.to("cpu")).steps == ("scale=", "colour=", "normalize=", "dtype=")
+    assert source_of(train.loader(2, colour=Colour(0.2), on="device").to("cpu")).steps == ()
     assert source_of(iter([])) == BatchSource("list_iterator", False, False, None, None, None, False)
 
 
@@ -232,6 +236,7 @@ def record(source: BatchSource, use: tuple[float, float, float, float] = (0.3, 0
         (record(THREADS, (0.4, 0.4, 0.5, 90), computing=4, waiting=6), "disk", "Copy the pack to a faster place"),
         (record(replace(WORKERS, packed=True), computing=4, waiting=6), "data", "Use train.loader"),
         (record(THREADS, (0.95, 0.9, 0, 0), computing=4, waiting=6), "cpu", "Let the CPU do less"),
+        (record(COLOURED, (0.95, 0.9, 0, 0), computing=4, waiting=6), "cpu", "Do less on the CPU: scale=, colour=."),
         (record(THREADS, computing=4, waiting=6), "data", "Read further ahead"),
         (record(WORKERS, computing=5, copying=5), "copying", "Copy batches ahead of use"),
         (record(THREADS, computing=5, copying=5), "copying", "Do less to each batch"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from itertools import islice
 from typing import Any
@@ -22,6 +22,7 @@ from readers import Order, RandomCrop, SlotDataLoader, open_dataset
 from readers.contract.manifest import ALL, Manifest
 from readers.pack import Pack
 
+NOTHING_ELSE: Mapping[str, Any] = {}
 THREADS = "segpack-loader"
 """The prefix of the names of a loader's threads."""
 
@@ -79,10 +80,14 @@ class TrialRunner:
         first = self.pack_rows.start
         return CopyLoop(self.pack, [first + row for row in self.rows], self.crop, threads, batch)
 
-    def rate(self, settings: LoaderSettings, seconds: float) -> float:
-        """Return the samples per second of a loader after its warm-up."""
+    def rate(self, settings: LoaderSettings, seconds: float, options: Mapping[str, Any] = NOTHING_ELSE) -> float:
+        """Return the samples per second of a loader after its warm-up; `options` are more of its options."""
         try:
-            batches = self._loader_batches(settings) if settings.kind == LOADER else self._data_loader_batches(settings)
+            batches = (
+                self._loader_batches(settings, options)
+                if settings.kind == LOADER
+                else self._data_loader_batches(settings)
+            )
             with closing(batches):
                 rate = _rate(batches, settings, len(self.rows), seconds)
         except RuntimeError as error:  # PyTorch raises it for failed worker processes
@@ -90,19 +95,15 @@ class TrialRunner:
         _join_loader_threads()
         return rate
 
-    def _loader(self, settings: LoaderSettings) -> Any:
-        return self.dataset.loader(
-            settings.batch,
-            shuffle=True,
-            seed=self._seed,
-            crop=self.crop,
-            threads=settings.workers,
-            ahead=settings.ahead,
-        )
+    def _loader(self, settings: LoaderSettings, options: Mapping[str, Any] = NOTHING_ELSE) -> Any:
+        given = {"crop": self.crop, "threads": settings.workers, "ahead": settings.ahead, **options}
+        return self.dataset.loader(settings.batch, shuffle=True, seed=self._seed, **given)
 
-    def _loader_batches(self, settings: LoaderSettings) -> Generator[Any, None, None]:
+    def _loader_batches(
+        self, settings: LoaderSettings, options: Mapping[str, Any] = NOTHING_ELSE
+    ) -> Generator[Any, None, None]:
         """Yield epochs of a loader. If trials do not read all rows, each epoch stops after the same first rows."""
-        loader = self._loader(settings)
+        loader = self._loader(settings, options)
         count = len(loader) if self.workload.complete else len(self.rows) // settings.batch
         while True:
             yield from islice(loader, count)

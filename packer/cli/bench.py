@@ -52,12 +52,14 @@ BYTES_BEFORE = ". The bytes in each encoding are known before: packer build --dr
 @click.option("--seconds", type=click.FloatRange(1), default=30, show_default=True, help="Total time to measure.")
 @click.option("--target", type=click.FloatRange(0, min_open=True), help="Samples per second that the model needs.")
 @click.option("--encodings", is_flag=True, help="Compare encodings instead: bytes, and samples per second.")
+@click.option("--augment", is_flag=True, help="Compare steps instead: what flips, scales, colours and numbers cost.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 def bench_command(
     out: Path,
     target: float | None,
     encodings: bool,
+    augment: bool,
     as_json: bool,
     quiet: bool,
     **options: Any,
@@ -69,7 +71,8 @@ def bench_command(
 
     With --encodings, some rows of OUT are packed again into a temporary folder: raw, with labels as zstd, with pictures
     as JPEG. These packs are read in turns by the same loader. OUT is a pack: for a folder of pictures, packer build
-    --dry-run prints the bytes in each encoding.
+    --dry-run prints the bytes in each encoding. With --augment, one loader reads in turns with each option that flips,
+    scales, colours or normalises, and with all.
 
     \b
     Example:
@@ -78,6 +81,7 @@ def bench_command(
       packer bench --json out/ | jq .recommended
       packer bench --encodings --batch 16 --threads 4 out/
       packer bench --encodings --crop 512x512 native/
+      packer bench --augment --crop 512x512 --batch 16 out/
     """
     try:
         Manifest.load(out)
@@ -91,10 +95,11 @@ def bench_command(
         from packer.cli.bench_text import skipped_lines, text
         from readers.machine import Machine
     request = BenchRequest(out, **options | {name: _flat(options[name]) for name in ("batches", "threads", "workers")})
-    if encodings:
-        if target is not None:
-            raise UsageError("--encodings: has no --target; leave it out")
-        _compare_encodings(request, as_json, quiet)
+    if encodings or augment:
+        name = "--encodings" if encodings else "--augment"
+        if target is not None or (encodings and augment):
+            raise UsageError(f"{name}: has no {'--augment' if target is None else '--target'}; leave it out")
+        (_compare_encodings if encodings else _compare_steps)(request, as_json, quiet)
         return
 
     def log(first_pass: FirstPass) -> None:
@@ -106,6 +111,16 @@ def bench_command(
         raise InputError(f"{out}: there was no loader to try", skipped_lines(result))
     best = cheapest(result.loaders, target)
     show(json.dumps(facts(result, best, target), indent=1) if as_json else text(result, best, target))
+
+
+def _compare_steps(request: BenchRequest, as_json: bool, quiet: bool) -> None:
+    """Read rows with each step of a loader."""
+    with loading(workers=True):
+        from packer.bench.augment import measure_steps
+        from packer.cli.bench_augment import augment_json, augment_text
+    settings, runner, results = measure_steps(request, shown(quiet))
+    facts = augment_json(request, settings, len(runner.rows), results)
+    show(json.dumps(facts, indent=1) if as_json else augment_text(request, facts))
 
 
 def _compare_encodings(request: BenchRequest, as_json: bool, quiet: bool) -> None:

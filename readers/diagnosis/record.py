@@ -50,6 +50,8 @@ class BatchSource:
     """Batches of a pass."""
     on_device: bool
     """`to_device` copies the batches to the device."""
+    steps: Sequence[str] = ()
+    """The options of our own loader that cost the CPU more than a copy, such as `colour=`."""
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ def source_of(batches: Any) -> BatchSource:
         batch=_whole(getattr(inner, "batch_size", None)),
         batches=_length(batches),
         on_device=isinstance(batches, DeviceBatches),
+        steps=inner.steps if own else (),
     )
 
 

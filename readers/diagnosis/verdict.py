@@ -156,6 +156,12 @@ def _of_data(record: Record, bottleneck: str, gain: float) -> Iterator[Advice]:
     elif not source.own_loader:
         why = "Worker processes send each batch to the trainer as a copy; threads do not."
         yield Advice(0.99 * gain, "Use train.loader(batch_size, shuffle=True), augment on the device.", why)
+    elif bottleneck == "cpu" and source.steps:
+        move = 'loader(…, on="device") moves them to the GPU. ' if record.gpu is not None else ""
+        action = (
+            f"Do less on the CPU: {', '.join(source.steps)}. {move}packer bench --augment OUT says what each costs."
+        )
+        yield Advice(0.9 * gain, action, "Copying rows is cheap; all other work on them costs more.")
     elif bottleneck == "cpu":
         action = "Let the CPU do less: .to(device, augment=…), labels as indices, crop=(h, w) instead of whole rows."
         yield Advice(0.9 * gain, action, "Copying rows is cheap; all other work on them costs more.")
