@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from readers.epoch import Window
     from readers.loader import Loader
     from readers.mix import MixedOrder
+    from readers.mixed_packs import MixedPacks, mix_packs
     from readers.order import Order
     from readers.predictions.write import PredictionFile, write_prediction
     from readers.slot_loader import SlotDataLoader
@@ -50,6 +51,7 @@ __all__ = [
     "Loader",
     "ManifestError",
     "MixedOrder",
+    "MixedPacks",
     "NoPackError",
     "NpySegDataset",
     "Order",
@@ -68,6 +70,7 @@ __all__ = [
     "Window",
     "__version__",
     "collate_lists",
+    "mix_packs",
     "open_dataset",
     "stitch",
     "stitch_all",
@@ -82,6 +85,7 @@ _MODULES = {
     "DeviceBatches": "readers.device",
     "Loader": "readers.loader",
     "MixedOrder": "readers.mix",
+    "MixedPacks": "readers.mixed_packs",
     "Order": "readers.order",
     "RandomCrop": "readers.crop",
     "Sample": "readers.collate",
@@ -94,6 +98,7 @@ _MODULES = {
     "Watch": "readers.diagnosis.watch",
     "Window": "readers.epoch",
     "collate_lists": "readers.collate",
+    "mix_packs": "readers.mixed_packs",
     "stitch": "readers.stripes",
     "stitch_all": "readers.stripes",
     "stitch_stripes": "readers.stripes",

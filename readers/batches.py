@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from readers.batch_memory import Lease
+from readers.batch_reader import Fetching
 from readers.contract.errors import RequestError
+from readers.contract.fields import LABEL, Field
 from readers.crop import CropAndFlip
 from readers.epoch import BatchRows
+from readers.fetch_ahead import fetch_ahead
 from readers.finish import MeanStd
 from readers.machine import usable_cores
 from readers.permutation import Numbers
@@ -54,6 +57,29 @@ class Batches:
     def __post_init__(self) -> None:
         if self.size < 1:
             raise RequestError(f"batch_size={self.size}: expected a number from 1 on")
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The fields that the parts of a batch are."""
+        return tuple(delivered.field for delivered in self.reader.fields)
+
+    @property
+    def unpacks(self) -> bool:
+        """True if a field is not stored raw."""
+        return self.reader.unpacks
+
+    def with_stored_labels(self) -> tuple[Batches, int | None]:
+        """Return batches whose labels are indices if they are stored so, and the planes to expand them into, or
+        None."""
+        label = next((delivered for delivered in self.reader.fields if delivered.field.name == LABEL), None)
+        if label is None or not label.expands:
+            return self, None
+        return replace(self, reader=self.reader.as_stored(LABEL)), label.field.numbers
+
+    def fetch_ahead(self, coming: Callable[[], Iterator[BatchRows]], at_once: int, ranks: int) -> Fetching | None:
+        """Begin to fetch the shards of coming batches; None if there is nothing to fetch."""
+        rows = (self.in_pack(batch.rows) for batch in coming())
+        return fetch_ahead(self.reader.pack, self.rows.ranges, rows, at_once, ranks)
 
     def read(self, batch: BatchRows, lease: Lease) -> Arrays:
         """Return a batch in memory from `lease`."""

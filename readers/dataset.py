@@ -306,14 +306,9 @@ class SegDataset(Dataset[Any]):
         `mix={"labelled": 8, "unlabelled": 24}`: 8 rows with a label and then 24 without one in each batch; the epoch
         ends with the side `mix_end`; see `MixedOrder`.
         """
-        if self.transform is not None:
-            raise RequestError(
-                "loader() delivers whole batches, but this data set has a transform for samples: open it without "
-                "transform, crop with crop=, and transform the batches (on the GPU); or use a DataLoader"
-            )
-        reader = self._reader_of({} if labels is None else {LABEL: labels})
+        reader = self._batch_reader(labels)
         if shuffle == "window" and len(self):
-            shuffle = self._window(reader, mix is None)
+            shuffle = self._near_shuffle(reader, mix is None)
         options: dict[str, Any] = {"shuffle": shuffle, "seed": seed, "rank": rank, "world_size": world_size}
         options |= {"drop_last": drop_last, "pad": pad}
         order = Order(len(self), **options) if mix is None else MixedOrder(self, mix, mix_end=mix_end, **options)
@@ -321,13 +316,26 @@ class SegDataset(Dataset[Any]):
             raise RequestError(f"mix={mix!r} makes batches of {order.batch_size} rows, but batch_size={batch_size}")
         if mix is None and mix_end != "labelled":
             raise RequestError(f"mix_end={mix_end!r} needs mix=")
+        batches = self._batches(batch_size, reader, crop, flip)
+        return Loader(batches, order, ReadAhead(threads, ahead, drop_behind), output, pin_memory, self._memory)
+
+    def _batch_reader(self, labels: LabelForm | None = None) -> RowReader:
+        """Return what reads the rows of batches, with labels in this form; refused if samples are transformed."""
+        if self.transform is not None:
+            raise RequestError(
+                "loader() delivers whole batches, but this data set has a transform for samples: open it without "
+                "transform, crop with crop=, and transform the batches (on the GPU); or use a DataLoader"
+            )
+        return self._reader_of({} if labels is None else {LABEL: labels})
+
+    def _batches(self, size: int, reader: RowReader, crop: Sides | CenterCrop | None, flip: bool) -> Batches:
+        """Return the reading of batches of `size` rows, cropped and flipped."""
         window = CropAndFlip.of(crop, flip, reader.sides)
         training = training_statistics(self.manifest, self.fold)
         mean_std = None if training is None else mean_and_deviation(self.fields, training)
-        batches = Batches(reader, self._rows, batch_size, window, mean_std)
-        return Loader(batches, order, ReadAhead(threads, ahead, drop_behind), output, pin_memory, self._memory)
+        return Batches(reader, self._rows, size, window, mean_std)
 
-    def _window(self, reader: RowReader, alone: bool) -> Window:
+    def _near_shuffle(self, reader: RowReader, alone: bool) -> Window:
         """Return the window of `shuffle="window"`: regions of the disk, or whole shards where these are fetched."""
         if self._pack.cached is None or not alone:
             return Window(max(1, BLOCK_BYTES // reader.row_bytes(self._rows[0])))

@@ -15,19 +15,17 @@ import torch
 from numpy.typing import NDArray
 
 from readers.batch_memory import BatchMemory, Lease
-from readers.batches import Batches, ReadAhead
+from readers.batch_reader import BatchOrder, BatchPass, BatchReader, Fetching
+from readers.batches import ReadAhead
 from readers.contract.errors import ReadError, RequestError
-from readers.contract.fields import IMAGE, LABEL, Field
+from readers.contract.fields import IMAGE, Field
 from readers.device import DeviceBatches
-from readers.epoch import BatchRows, Epoch
-from readers.fetch_ahead import fetch_ahead
+from readers.epoch import BatchRows
 from readers.finish import Augment, Finish, MeanStd
-from readers.mix import MixedOrder
-from readers.mixed_epoch import MixedEpoch
-from readers.order import Order
+from readers.finish_each import FinishEach
+from readers.pack_batches import PackBatches
 from readers.permutation import keys_of
 from readers.statistics import picture_of
-from readers.stores.ahead import Ahead
 
 Output = Literal["torch", "numpy"]
 Batch = tuple[Any, ...]
@@ -50,8 +48,8 @@ class Loader:
 
     def __init__(
         self,
-        batches: Batches,
-        order: Order | MixedOrder,
+        batches: BatchReader,
+        order: BatchOrder,
         ahead: ReadAhead,
         output: Output,
         pin_memory: bool | None,
@@ -76,9 +74,9 @@ class Loader:
 
     def __repr__(self) -> str:
         order = self.order
-        mix = f", {order.mix}" if isinstance(order, MixedOrder) else ""
+        mix = f", {order.mix}" if hasattr(order, "mix") else ""
         rank = f", rank {order.rank} of {order.world_size}" if order.world_size > 1 else ""
-        fields = ", ".join(_text(delivered.field) for delivered in self._batches.reader.fields)
+        fields = ", ".join(map(_text, self._batches.fields))
         return (
             f"Loader({len(self)} batches of {self.batch_size}{mix}, {fields}, shuffle={order.shuffle!r}, "
             f"epoch {order.epoch}{rank})"
@@ -111,7 +109,7 @@ class Loader:
         device: str | torch.device = "cuda",
         *,
         dtype: torch.dtype | None = None,
-        normalize: MeanStd | bool = False,
+        normalize: MeanStd | bool | Literal["each"] = False,
         channels_last: bool = False,
         label_dtype: torch.dtype | None = None,
         augment: Augment | None = None,
@@ -120,32 +118,33 @@ class Loader:
         """Return the same batches on a device; the options are the same as of `to_device`.
 
         `normalize=True`: by the mean and deviation of the training split, whichever split this is: a model must see
-        the same numbers in training and after it. `normalize=(means, deviations)`: by these. One-hot labels travel as
+        the same numbers in training and after it; of several packs weighted by their shares. `normalize="each"`: each
+        pack by its own. `normalize=(means, deviations)`: by these. One-hot labels travel as
         indices if they are stored as indices. Random numbers that `augment` draws with PyTorch follow from seed, epoch
         and rank.
         """
-        reader, classes = self._batches.reader, None
-        label = next((delivered for delivered in reader.fields if delivered.field.name == LABEL), None)
-        if label is not None and label.expands:
-            reader, classes = reader.as_stored(LABEL), label.field.numbers
-        picture = picture_of([delivered.field for delivered in reader.fields])
-        mean_std = self._mean_std() if normalize is True else normalize or None
-        fields = tuple(delivered.field.name for delivered in reader.fields)
+        batches, classes = self._batches.with_stored_labels()
+        picture = picture_of(batches.fields)
+        fields = tuple(field.name for field in batches.fields)
         image = (IMAGE, None) if picture is None else (picture.name, picture.range)
         no_data = picture.fill_number if picture is not None and picture.no_data else None
         times = 1 if picture is None else picture.times
-        finish = Finish(dtype, mean_std, channels_last, classes, label_dtype, augment, fields, *image, no_data, times)
-        batches = replace(self._batches, reader=reader)
+
+        def finish_by(mean_std: MeanStd | None) -> Finish:
+            return Finish(dtype, mean_std, channels_last, classes, label_dtype, augment, fields, *image, no_data, times)
+
+        finish: Finish | FinishEach
+        if normalize == "each":
+            if not isinstance(batches, PackBatches):
+                raise RequestError('normalize="each": only batches of mix_packs have several packs; use normalize=True')
+            finish = FinishEach(tuple(finish_by(_known(mean_std)) for mean_std in batches.each_mean_std))
+            batches = replace(batches, counts=True)
+        elif isinstance(normalize, str):
+            raise RequestError(f'normalize={normalize!r}: expected True, "each" or (means, deviations)')
+        else:
+            finish = finish_by(_known(batches.mean_std) if normalize is True else normalize or None)
         source = Loader(batches, self.order, self._ahead, "torch", self._pin_memory, self._memory)
         return DeviceBatches(source, torch.device(device), finish, ahead, self._batch_seed)
-
-    def _mean_std(self) -> MeanStd:
-        if self._batches.mean_std is None:
-            raise RequestError(
-                'normalize=True: the pack has no split "train", nor just one whose name begins with "train"; '
-                "say which split to normalise by, such as normalize=(train.mean, train.std)"
-            )
-        return self._batches.mean_std
 
     def _batch_seed(self) -> int:
         """Return a number that no other batch has."""
@@ -155,11 +154,13 @@ class Loader:
     def __iter__(self) -> Iterator[Batch]:
         return self._pass(self.order.begin())
 
-    def _pass(self, epoch: Epoch | MixedEpoch) -> Iterator[Batch]:
+    def _pass(self, epoch: BatchPass) -> Iterator[Batch]:
         process = os.getpid()
         waiting: deque[tuple[BatchRows, Future[Batch]]] = deque()
         begun = False
-        fetching = fetch_ahead(self._batches, epoch.batches(self.batch_size), self.threads, self.order.world_size)
+        fetching = self._batches.fetch_ahead(
+            lambda: epoch.batches(self.batch_size), self.threads, self.order.world_size
+        )
         # An executor's threads end with the interpreter, also when something still refers to this pass.
         pool = ThreadPoolExecutor(self.threads, "segpack-loader")
         prefetcher = ThreadPoolExecutor(
@@ -173,7 +174,7 @@ class Loader:
                     waiting.append((rows, pool.submit(self._read, rows)))
 
             # Nothing may slow the first batch of raw rows down. Rows that are unpacked leave the other cores idle.
-            read_up_to(self.threads if self._batches.reader.unpacks else 1)
+            read_up_to(self.threads if self._batches.unpacks else 1)
             while waiting:
                 rows, batch = waiting.popleft()
                 if not begun:
@@ -190,7 +191,7 @@ class Loader:
             for executor in (pool, prefetcher):
                 executor.shutdown(wait=False, cancel_futures=True)
 
-    def _received(self, rows: BatchRows, future: Future[Batch], fetching: Ahead | None) -> Batch:
+    def _received(self, rows: BatchRows, future: Future[Batch], fetching: Fetching | None) -> Batch:
         """Return the batch, to which from here on only the user refers."""
         batch = future.result()
         if fetching is not None:
@@ -198,7 +199,7 @@ class Loader:
         self.order.receive(rows.consumed)
         return batch
 
-    def _prefetched(self, epoch: Epoch | MixedEpoch, prefetcher: ThreadPoolExecutor) -> Iterator[BatchRows]:
+    def _prefetched(self, epoch: BatchPass, prefetcher: ThreadPoolExecutor) -> Iterator[BatchRows]:
         """Yield the rows of each batch; prefetch the rows of later ones, about half of `PREFETCH_BYTES` at a time."""
         batches = epoch.batches(self.batch_size)
         yield from islice(batches, self._ahead.batches + 1)  # read at once: no prefetch may come before them
@@ -221,6 +222,15 @@ class Loader:
         if self._ahead.drop_behind:
             self._batches.drop(rows)
         return arrays if self._output == "numpy" else tuple(map(as_tensor, arrays))
+
+
+def _known(mean_std: MeanStd | None) -> MeanStd:
+    if mean_std is None:
+        raise RequestError(
+            'normalize=True: the pack has no split "train", nor just one whose name begins with "train"; '
+            "say which split to normalise by, such as normalize=(train.mean, train.std)"
+        )
+    return mean_std
 
 
 def _text(field: Field) -> str:

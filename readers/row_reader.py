@@ -59,6 +59,11 @@ class RowReader:
         return self._size is None
 
     @property
+    def size(self) -> Sides | None:
+        """The sides of every row; None if each has its own."""
+        return self._size
+
+    @property
     def sides(self) -> int:
         """The number of sides of a row: 3 of volumes."""
         return len(self._stored[0].sides)

@@ -51,6 +51,11 @@ MixedOrder(dataset, mix, *, mix_end='labelled', shuffle=True, seed=0, rank=0, wo
     .state_dict(batches=None)
     .whole()
     .world_size
+MixedPacks(packs, weights, classes, changes, end)
+    .loader(batch_size, *, shuffle=False, seed=0, crop=None, flip=False, rank=0, world_size=1, drop_last=False,
+        pad=None, labels=None, output='torch', pin_memory=None, threads='auto', ahead=3, drop_behind=False)
+    .mean
+    .std
 NoPackError(ReadError, FileNotFoundError)
 NpySegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None,
         labelled=None, form=None, cache=None, cache_bytes=None, generation=None, fold=None)
@@ -136,6 +141,7 @@ Window(block=64, blocks=32, apart=False)
     .size
 __version__
 collate_lists(batch)
+mix_packs(packs, *, classes=None, mapping=None, end=0)
 open_dataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None, labelled=None,
         form=None, cache=None, cache_bytes=None, generation=None, fold=None)
 stitch(parts, fill=None, weight='clip')
@@ -162,7 +168,8 @@ def lines_of(name: str, value: object) -> list[str]:
     if issubclass(value, Exception):
         return [f"{name}({', '.join(base.__name__ for base in value.__bases__)})"]
     members = []
-    for member in sorted(vars(value)):
+    bases = [base for base in value.__mro__[1:] if base.__module__.startswith("readers.") and not is_public(base)]
+    for member in sorted({member for owner in (value, *bases) for member in vars(owner)}):
         found = inspect.getattr_static(value, member)
         if member.startswith("_") or isinstance(found, str):
             continue
@@ -171,6 +178,10 @@ def lines_of(name: str, value: object) -> list[str]:
         else:
             members.append(f"    .{member}")
     return [f"{name}{parameters(value)}", *members]
+
+
+def is_public(base: type) -> bool:
+    return base.__name__ in readers.__all__
 
 
 def parameters(function: object) -> str:
