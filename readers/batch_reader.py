@@ -8,15 +8,8 @@ from typing import Any, Protocol
 from readers.batch_memory import Lease
 from readers.contract.fields import Field
 from readers.epoch import BatchRows
+from readers.fetch_ahead import Fetching
 from readers.finish import MeanStd
-
-
-class Fetching(Protocol):
-    """Shards of coming batches that are being fetched."""
-
-    def received(self) -> None: ...
-
-    def close(self) -> None: ...
 
 
 class BatchReader(Protocol):

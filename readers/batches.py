@@ -9,12 +9,11 @@ from typing import Literal
 import numpy as np
 
 from readers.batch_memory import Lease
-from readers.batch_reader import Fetching
 from readers.contract.errors import RequestError
 from readers.contract.fields import LABEL, Field
 from readers.crop import CropAndFlip
 from readers.epoch import BatchRows
-from readers.fetch_ahead import fetch_ahead
+from readers.fetch_ahead import Fetching, fetch_ahead
 from readers.finish import MeanStd
 from readers.machine import usable_cores
 from readers.permutation import Numbers

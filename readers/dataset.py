@@ -33,6 +33,7 @@ from readers.location import CacheBytes, Location, Verify
 from readers.mix import Mix, MixedOrder, Side
 from readers.order import Order, Shuffle
 from readers.pack import Pack
+from readers.partner_batches import PartnerBatches
 from readers.percentiles import RANKS, label_of, percentiles
 from readers.row_pictures import RowPictures, Style, as_image
 from readers.row_ranges import joined
@@ -296,6 +297,7 @@ class SegDataset(Dataset[Any]):
         drop_behind: bool = False,
         mix: Mix | None = None,
         mix_end: Side = "labelled",
+        partners: int = 0,
     ) -> Loader:
         """Return a loader of whole batches of the data set's fields, read by threads `ahead` of use.
 
@@ -304,7 +306,8 @@ class SegDataset(Dataset[Any]):
         "onehot" or "index", by default the data set's form. `output`: "torch" or "numpy". `pin_memory`: by default
         where there is CUDA. `drop_behind`: drop rows from the page cache once they are read, for data read only once.
         `mix={"labelled": 8, "unlabelled": 24}`: 8 rows with a label and then 24 without one in each batch; the epoch
-        ends with the side `mix_end`; see `MixedOrder`.
+        ends with the side `mix_end`; see `MixedOrder`. `partners=1`: a batch has its fields twice, of its rows and of a
+        partner of each; see `PartnerBatches`.
         """
         reader = self._batch_reader(labels)
         if shuffle == "window" and len(self):
@@ -316,7 +319,8 @@ class SegDataset(Dataset[Any]):
             raise RequestError(f"mix={mix!r} makes batches of {order.batch_size} rows, but batch_size={batch_size}")
         if mix is None and mix_end != "labelled":
             raise RequestError(f"mix_end={mix_end!r} needs mix=")
-        batches = self._batches(batch_size, reader, crop, flip)
+        sides = [range(len(self))] if mix is None else [self.labelled_rows, self.unlabelled_rows]
+        batches = PartnerBatches.of(self._batches(batch_size, reader, crop, flip), sides, partners)
         return Loader(batches, order, ReadAhead(threads, ahead, drop_behind), output, pin_memory, self._memory)
 
     def _batch_reader(self, labels: LabelForm | None = None) -> RowReader:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
+from typing import Protocol
 
 from readers.contract.errors import RequestError
 from readers.pack import Pack
@@ -12,6 +13,39 @@ from readers.stores.ahead import Ahead
 
 RANKS = "LOCAL_WORLD_SIZE"
 """The environment variable of torchrun: the number of ranks on this machine, which share a cache."""
+
+
+class Fetching(Protocol):
+    """Shards of coming batches that are being fetched."""
+
+    def received(self) -> None:
+        """Note that the next batch was received."""
+
+    def close(self) -> None:
+        """End the fetching."""
+
+
+class AllFetching:
+    """The shards of several packs, or of rows and their partners, that are being fetched."""
+
+    def __init__(self, parts: Sequence[Fetching]) -> None:
+        self._parts = parts
+
+    @classmethod
+    def of(cls, parts: Iterable[Fetching | None]) -> Fetching | None:
+        """Return the fetching of all parts; None if there is nothing to fetch of any."""
+        begun = [part for part in parts if part is not None]
+        return cls(begun) if begun else None
+
+    def received(self) -> None:
+        """Note that the next batch was received."""
+        for part in self._parts:
+            part.received()
+
+    def close(self) -> None:
+        """End the fetching of every part."""
+        for part in self._parts:
+            part.close()
 
 
 def fetch_ahead(

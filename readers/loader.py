@@ -15,12 +15,13 @@ import torch
 from numpy.typing import NDArray
 
 from readers.batch_memory import BatchMemory, Lease
-from readers.batch_reader import BatchOrder, BatchPass, BatchReader, Fetching
+from readers.batch_reader import BatchOrder, BatchPass, BatchReader
 from readers.batches import ReadAhead
 from readers.contract.errors import ReadError, RequestError
 from readers.contract.fields import IMAGE, Field
 from readers.device import DeviceBatches
 from readers.epoch import BatchRows
+from readers.fetch_ahead import Fetching
 from readers.finish import Augment, Finish, MeanStd
 from readers.finish_each import FinishEach
 from readers.pack_batches import PackBatches
@@ -136,7 +137,9 @@ class Loader:
         finish: Finish | FinishEach
         if normalize == "each":
             if not isinstance(batches, PackBatches):
-                raise RequestError('normalize="each": only batches of mix_packs have several packs; use normalize=True')
+                raise RequestError(
+                    'normalize="each": only batches of mix_packs have several packs, and not with partners=; use True'
+                )
             finish = FinishEach(tuple(finish_by(_known(mean_std)) for mean_std in batches.each_mean_std))
             batches = replace(batches, counts=True)
         elif isinstance(normalize, str):

@@ -162,7 +162,9 @@ def _rounds(epoch: MixedEpoch, size: int) -> int:
 
 def dealt_to(rank: int, counts: Numbers) -> Numbers:
     """Return the positions that a rank gets if ranks take them one by one in turns, each until it has its count."""
-    steps = np.arange(counts[rank])
+    steps: Numbers = np.arange(counts[rank])
+    if len(counts) == 1:
+        return steps
     turns: Numbers = np.minimum(counts[:, None], steps).sum(0) + (counts[:rank, None] > steps).sum(0)
     return turns
 
@@ -179,7 +181,9 @@ def _limited(counts: Numbers, rows: int, pad: bool) -> Numbers:
 
 
 def _runs(seed: int, epochs: Numbers) -> list[Run]:
-    """Return the runs of rows that are in these epochs."""
+    """Return the runs of rows that are in these epochs, which follow each other."""
+    if len(epochs) and epochs[0] == epochs[-1]:
+        return [Run(seed, int(epochs[0]), len(epochs))]
     numbers, lengths = np.unique(epochs, return_counts=True)
     return [Run(seed, number, length) for number, length in zip(numbers.tolist(), lengths.tolist(), strict=True)]
 

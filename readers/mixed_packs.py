@@ -34,6 +34,7 @@ from readers.packs_fit import (
     share_problems,
     unfit,
 )
+from readers.partner_batches import PartnerBatches
 from readers.row_reader import RowReader
 from readers.statistics import Moments, moments, picture_of, training_statistics
 
@@ -125,11 +126,12 @@ class MixedPacks:
         threads: int | Literal["auto"] = "auto",
         ahead: int = 3,
         drop_behind: bool = False,
+        partners: int = 0,
     ) -> Loader:
         """Return a loader of batches with rows of all packs, pack by pack; with the options of a data set.
 
         Every batch has the whole number of rows below or above the share of a pack, and so have all batches of an
-        epoch up to it, over all ranks.
+        epoch up to it, over all ranks. `partners=1`: the partner of a row is a row of its pack.
         """
         if isinstance(shuffle, Window) and shuffle.apart:
             raise RequestError(f"shuffle={shuffle!r}: the rows of a batch come from several packs; leave out apart=")
@@ -141,9 +143,11 @@ class MixedPacks:
         }
         options: dict[str, Any] = {"rank": rank, "world_size": world_size, "drop_last": drop_last, "pad": pad}
         rows = {name: len(dataset) for name, dataset in self.packs.items()}
-        reading = self._batches(batch_size, readers, crop, flip, labels)
+        packs = self._batches(batch_size, readers, crop, flip, labels)
+        sides = [range(first, first + many) for first, many in zip(packs.firsts, rows.values(), strict=True)]
+        batches = PartnerBatches.of(packs, sides, partners)
         order = PackOrder(rows, self.weights, batch_size, end=self.end, shuffle=shuffles, seed=seed, **options)
-        return Loader(reading, order, ReadAhead(threads, ahead, drop_behind), output, pin_memory, BatchMemory())
+        return Loader(batches, order, ReadAhead(threads, ahead, drop_behind), output, pin_memory, BatchMemory())
 
     def _form(self, dataset: SegDataset) -> LabelForm | None:
         """Return the form in which labels are read: as index, so that their numbers can be changed."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readers.batch_memory import Lease
-from readers.batch_reader import BatchReader, Fetching
+from readers.batch_reader import BatchReader
 from readers.class_change import ClassChange
 from readers.collate import different_sizes
 from readers.contract.classes import ClassTable
@@ -20,6 +20,7 @@ from readers.contract.fields import LABEL, Field, classes_field
 from readers.contract.kinds import ONEHOT
 from readers.contract.onehot import expand
 from readers.epoch import BatchRows, Run
+from readers.fetch_ahead import AllFetching, Fetching
 from readers.finish import MeanStd
 from readers.row_reader import as_series
 
@@ -154,9 +155,8 @@ class PackBatches:
         def rows_of(number: int) -> Callable[[], Iterator[BatchRows]]:
             return lambda: (self._rows_in(batch, number) for batch in coming())
 
-        fetching = [pack.fetch_ahead(rows_of(number), at_once, share) for number, pack in enumerate(self.packs)]
-        begun = [fetches for fetches in fetching if fetches is not None]
-        return AllFetching(begun) if begun else None
+        packs = enumerate(self.packs)
+        return AllFetching.of([pack.fetch_ahead(rows_of(number), at_once, share) for number, pack in packs])
 
     @property
     def _label_numbers(self) -> list[int]:
@@ -188,20 +188,3 @@ class PackBatches:
         for numbers, out in zip(index, planes, strict=True):
             expand(numbers, len(self.classes), out)
         return planes
-
-
-class AllFetching:
-    """The fetching of shards of several packs."""
-
-    def __init__(self, packs: Sequence[Fetching]) -> None:
-        self._packs = packs
-
-    def received(self) -> None:
-        """Note that the next batch was received."""
-        for pack in self._packs:
-            pack.received()
-
-    def close(self) -> None:
-        """End the fetching of every pack."""
-        for pack in self._packs:
-            pack.close()

@@ -53,7 +53,8 @@ MixedOrder(dataset, mix, *, mix_end='labelled', shuffle=True, seed=0, rank=0, wo
     .world_size
 MixedPacks(packs, weights, classes, changes, end)
     .loader(batch_size, *, shuffle=False, seed=0, crop=None, flip=False, rank=0, world_size=1, drop_last=False,
-        pad=None, labels=None, output='torch', pin_memory=None, threads='auto', ahead=3, drop_behind=False)
+        pad=None, labels=None, output='torch', pin_memory=None, threads='auto', ahead=3, drop_behind=False,
+        partners=0)
     .mean
     .std
 NoPackError(ReadError, FileNotFoundError)
@@ -101,7 +102,7 @@ SegDataset(root, split=None, label=None, transform=None, verify=None, staged=Tru
     .labelled_rows
     .loader(batch_size, *, shuffle=False, seed=0, crop=None, flip=False, rank=0, world_size=1, drop_last=False,
         pad=None, labels=None, output='torch', pin_memory=None, threads='auto', ahead=3, drop_behind=False,
-        mix=None, mix_end='labelled')
+        mix=None, mix_end='labelled', partners=0)
     .manifest
     .mean
     .mean_and_deviation(field)
