@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from readers.mixed_packs import MixedPacks, mix_packs
     from readers.order import Order
     from readers.predictions.write import PredictionFile, write_prediction
+    from readers.sliding_windows import SlidingWindows
     from readers.slot_loader import SlotDataLoader
     from readers.stripes import stitch, stitch_all, stitch_stripes
 
@@ -62,6 +63,7 @@ __all__ = [
     "RequestError",
     "Sample",
     "SegDataset",
+    "SlidingWindows",
     "SlotDataLoader",
     "Stripe",
     "Tile",
@@ -92,6 +94,7 @@ _MODULES = {
     "Place": "readers.contract.place",
     "PredictionFile": "readers.predictions.write",
     "SegDataset": "readers.dataset",
+    "SlidingWindows": "readers.sliding_windows",
     "SlotDataLoader": "readers.slot_loader",
     "Stripe": "readers.band",
     "Tile": "readers.contract.tiles",

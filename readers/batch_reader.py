@@ -7,7 +7,6 @@ from typing import Any, Protocol
 
 from readers.batch_memory import Lease
 from readers.contract.fields import Field
-from readers.epoch import BatchRows
 from readers.fetch_ahead import Fetching
 from readers.finish import MeanStd
 
@@ -22,7 +21,12 @@ class BatchReader(Protocol):
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """The fields that the parts of a batch are."""
+        """The fields of a batch."""
+        ...
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The names of the parts of a batch: the fields, or keys and fields."""
         ...
 
     @property
@@ -64,12 +68,9 @@ class BatchReader(Protocol):
 class BatchPass(Protocol):
     """One pass of a rank through the rows."""
 
-    @property
-    def count(self) -> int: ...
-
     def batch_count(self, size: int) -> int: ...
 
-    def batches(self, size: int) -> Iterator[BatchRows]: ...
+    def batches(self, size: int) -> Iterator[Any]: ...
 
 
 class BatchOrder(Protocol):

@@ -63,6 +63,11 @@ class Batches:
         return tuple(delivered.field for delivered in self.reader.fields)
 
     @property
+    def parts(self) -> tuple[str, ...]:
+        """The names of the parts of a batch: fields."""
+        return tuple(field.name for field in self.fields)
+
+    @property
     def unpacks(self) -> bool:
         """True if a field is not stored raw."""
         return self.reader.unpacks
@@ -115,4 +120,4 @@ class Batches:
     def bytes(self) -> int:
         """Return about how many bytes of the disk a batch has: as if all rows were as large as the first."""
         window = None if self.crop is None or self.crop.crop is None else self.crop.crop.size
-        return self.size * self.reader.row_bytes(self.rows[0], window)
+        return self.size * self.reader.row_bytes(self.rows[0], window) if len(self.rows) else 0

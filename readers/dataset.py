@@ -40,6 +40,7 @@ from readers.row_ranges import joined
 from readers.row_reader import Arrays, RowReader
 from readers.row_sheet import Choice, row_sheet
 from readers.samples import SampleReader, Transform
+from readers.sliding_windows import SlidingWindows
 from readers.statistics import (
     Weighting,
     class_weights,
@@ -50,6 +51,7 @@ from readers.statistics import (
     training_statistics,
 )
 from readers.summary import html_of, text_of
+from readers.window_loader import window_loader
 from readers.windows import whole_numbers
 
 if TYPE_CHECKING:
@@ -298,6 +300,7 @@ class SegDataset(Dataset[Any]):
         mix: Mix | None = None,
         mix_end: Side = "labelled",
         partners: int = 0,
+        windows: Sides | SlidingWindows | None = None,
     ) -> Loader:
         """Return a loader of whole batches of the data set's fields, read by threads `ahead` of use.
 
@@ -307,9 +310,23 @@ class SegDataset(Dataset[Any]):
         where there is CUDA. `drop_behind`: drop rows from the page cache once they are read, for data read only once.
         `mix={"labelled": 8, "unlabelled": 24}`: 8 rows with a label and then 24 without one in each batch; the epoch
         ends with the side `mix_end`; see `MixedOrder`. `partners=1`: a batch has its fields twice, of its rows and of a
-        partner of each; see `PartnerBatches`.
+        partner of each; see `PartnerBatches`. `windows`: batches (keys, images, labels) of all windows of this size of
+        all rows, in order; each row is on one rank; see `SlidingWindows`.
         """
         reader = self._batch_reader(labels)
+        reading = ReadAhead(threads, ahead, drop_behind)
+        if windows is not None:
+            chosen = SlidingWindows.of(windows, reader.sides)
+            others: dict[str, Any] = {
+                "shuffle": shuffle,
+                "crop": crop,
+                "flip": flip,
+                "drop_last": drop_last,
+                "pad": pad,
+            }
+            others |= {"mix": mix, "partners": partners}
+            cut = self._batches(batch_size, reader, CenterCrop(chosen.size), False)
+            return window_loader(cut, chosen, others, rank, world_size, reading, output, pin_memory, self._memory)
         if shuffle == "window" and len(self):
             shuffle = self._near_shuffle(reader, mix is None)
         options: dict[str, Any] = {"shuffle": shuffle, "seed": seed, "rank": rank, "world_size": world_size}
@@ -321,7 +338,7 @@ class SegDataset(Dataset[Any]):
             raise RequestError(f"mix_end={mix_end!r} needs mix=")
         sides = [range(len(self))] if mix is None else [self.labelled_rows, self.unlabelled_rows]
         batches = PartnerBatches.of(self._batches(batch_size, reader, crop, flip), sides, partners)
-        return Loader(batches, order, ReadAhead(threads, ahead, drop_behind), output, pin_memory, self._memory)
+        return Loader(batches, order, reading, output, pin_memory, self._memory)
 
     def _batch_reader(self, labels: LabelForm | None = None) -> RowReader:
         """Return what reads the rows of batches, with labels in this form; refused if samples are transformed."""

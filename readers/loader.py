@@ -27,6 +27,7 @@ from readers.finish_each import FinishEach
 from readers.pack_batches import PackBatches
 from readers.permutation import keys_of
 from readers.statistics import picture_of
+from readers.window_batches import KEYS
 
 Output = Literal["torch", "numpy"]
 Batch = tuple[Any, ...]
@@ -126,7 +127,9 @@ class Loader:
         """
         batches, classes = self._batches.with_stored_labels()
         picture = picture_of(batches.fields)
-        fields = tuple(field.name for field in batches.fields)
+        fields = batches.parts
+        if augment is not None and KEYS in fields:
+            raise RequestError("augment= changes pictures at random, and windows= are for evaluation: leave it out")
         image = (IMAGE, None) if picture is None else (picture.name, picture.range)
         no_data = picture.fill_number if picture is not None and picture.no_data else None
         times = 1 if picture is None else picture.times
@@ -206,7 +209,7 @@ class Loader:
         """Yield the rows of each batch; prefetch the rows of later ones, about half of `PREFETCH_BYTES` at a time."""
         batches = epoch.batches(self.batch_size)
         yield from islice(batches, self._ahead.batches + 1)  # read at once: no prefetch may come before them
-        size = self._batches.bytes() if epoch.count else 0
+        size = self._batches.bytes()
         if size < self._batches.size * PREFETCH_ROW_BYTES:
             yield from batches
             return
@@ -224,7 +227,7 @@ class Loader:
         arrays = self._batches.read(rows, self._lease)
         if self._ahead.drop_behind:
             self._batches.drop(rows)
-        return arrays if self._output == "numpy" else tuple(map(as_tensor, arrays))
+        return arrays if self._output == "numpy" else tuple(map(_as_part, arrays))
 
 
 def _known(mean_std: MeanStd | None) -> MeanStd:
@@ -240,6 +243,11 @@ def _text(field: Field) -> str:
     """Return name, dtype and shape of a field, such as `image uint8 (3, 512, 1024)`."""
     shape = ", ".join("?" if side is None else str(side) for side in (*field.delivered_planes, *field.sides))
     return f"{field.name} {np.dtype(field.dtype).name} ({shape})"
+
+
+def _as_part(part: Any) -> Any:
+    """Return an array as a tensor; keys stay."""
+    return as_tensor(part) if isinstance(part, np.ndarray) else part
 
 
 def as_tensor(array: NDArray[Any]) -> torch.Tensor:

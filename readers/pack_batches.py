@@ -96,6 +96,11 @@ class PackBatches:
         )
 
     @property
+    def parts(self) -> tuple[str, ...]:
+        """The names of the parts of a batch."""
+        return tuple(field.name for field in self.fields)
+
+    @property
     def unpacks(self) -> bool:
         """True if a field of a pack is not stored raw."""
         return any(pack.unpacks for pack in self.packs)

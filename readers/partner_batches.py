@@ -54,6 +54,11 @@ class PartnerBatches:
         return self.batches.mean_std
 
     @property
+    def parts(self) -> tuple[str, ...]:
+        """The names of the parts of a batch."""
+        return tuple(field.name for field in self.fields)
+
+    @property
     def unpacks(self) -> bool:
         """True if a field is not stored raw."""
         return self.batches.unpacks

@@ -102,7 +102,7 @@ SegDataset(root, split=None, label=None, transform=None, verify=None, staged=Tru
     .labelled_rows
     .loader(batch_size, *, shuffle=False, seed=0, crop=None, flip=False, rank=0, world_size=1, drop_last=False,
         pad=None, labels=None, output='torch', pin_memory=None, threads='auto', ahead=3, drop_behind=False,
-        mix=None, mix_end='labelled', partners=0)
+        mix=None, mix_end='labelled', partners=0, windows=None)
     .manifest
     .mean
     .mean_and_deviation(field)
@@ -121,6 +121,16 @@ SegDataset(root, split=None, label=None, transform=None, verify=None, staged=Tru
     .unlabelled_rows
     .window(index, start, size)
     .windows(index, size, overlap=0)
+SlidingWindows(size, overlap=0, scale=1, flip=False)
+    .counts(sizes)
+    .flip
+    .of(windows, sides)
+    .overlap
+    .scale
+    .scaled(sizes)
+    .starts(sizes, numbers)
+    .undo(pixels)
+    .windows(sizes, starts)
 SlotDataLoader(dataset, batch_size=1, **options)
 Stripe(picture, size, start, pixels)
     .area
