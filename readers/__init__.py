@@ -34,8 +34,10 @@ if TYPE_CHECKING:
     from readers.epoch import Window
     from readers.loader import Loader
     from readers.mix import MixedOrder
+    from readers.mixed_packs import MixedPacks, mix_packs
     from readers.order import Order
     from readers.predictions.write import PredictionFile, write_prediction
+    from readers.sliding_windows import SlidingWindows
     from readers.slot_loader import SlotDataLoader
     from readers.stripes import stitch, stitch_all, stitch_stripes
 
@@ -52,6 +54,7 @@ __all__ = [
     "Loader",
     "ManifestError",
     "MixedOrder",
+    "MixedPacks",
     "NoPackError",
     "NpySegDataset",
     "Order",
@@ -62,6 +65,7 @@ __all__ = [
     "RequestError",
     "Sample",
     "SegDataset",
+    "SlidingWindows",
     "SlotDataLoader",
     "Stripe",
     "Tile",
@@ -70,6 +74,7 @@ __all__ = [
     "Window",
     "__version__",
     "collate_lists",
+    "mix_packs",
     "open_dataset",
     "stitch",
     "stitch_all",
@@ -85,18 +90,21 @@ _MODULES = {
     "DeviceBatches": "readers.device",
     "Loader": "readers.loader",
     "MixedOrder": "readers.mix",
+    "MixedPacks": "readers.mixed_packs",
     "Order": "readers.order",
     "RandomCrop": "readers.crop",
     "Sample": "readers.collate",
     "Place": "readers.contract.place",
     "PredictionFile": "readers.predictions.write",
     "SegDataset": "readers.dataset",
+    "SlidingWindows": "readers.sliding_windows",
     "SlotDataLoader": "readers.slot_loader",
     "Stripe": "readers.band",
     "Tile": "readers.contract.tiles",
     "Watch": "readers.diagnosis.watch",
     "Window": "readers.epoch",
     "collate_lists": "readers.collate",
+    "mix_packs": "readers.mixed_packs",
     "stitch": "readers.stripes",
     "stitch_all": "readers.stripes",
     "stitch_stripes": "readers.stripes",

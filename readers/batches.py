@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 
 from readers.batch_memory import Lease
 from readers.contract.errors import RequestError
+from readers.contract.fields import LABEL, Field
 from readers.crop import CropAndFlip, RandomCrop
 from readers.epoch import BatchRows
+from readers.fetch_ahead import Fetching, fetch_ahead
 from readers.machine import usable_cores
-from readers.on_device import RawBatch, read_raw
+from readers.on_device import read_raw
 from readers.permutation import Numbers
 from readers.row_ranges import RowRanges
-from readers.row_reader import Arrays, RowReader
+from readers.row_reader import RowReader
 from readers.statistics import MeanStd
 from readers.tone import BatchTones, Tone
 from readers.windows import BatchWindows
@@ -60,15 +62,39 @@ class Batches:
         if self.size < 1:
             raise RequestError(f"batch_size={self.size}: expected a number from 1 on")
 
-    def read(self, batch: BatchRows, lease: Lease) -> Arrays:
-        """Return a batch in memory from `lease`."""
-        in_pack = self.in_pack(batch.rows)
-        return self.reader.read(in_pack, lease, self._windows(batch, in_pack), self._tones(batch))
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The fields that the parts of a batch are."""
+        return tuple(delivered.field for delivered in self.reader.fields)
 
-    def read_raw(self, batch: BatchRows, lease: Lease) -> RawBatch:
-        """Return a batch whose windows are made on the device."""
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The names of the parts of a batch: fields."""
+        return tuple(field.name for field in self.fields)
+
+    @property
+    def unpacks(self) -> bool:
+        """True if a field is not stored raw."""
+        return self.reader.unpacks
+
+    def with_stored_labels(self) -> tuple[Batches, int | None]:
+        """Return batches whose labels are indices if they are stored so, and the planes to expand them into, or
+        None."""
+        label = next((delivered for delivered in self.reader.fields if delivered.field.name == LABEL), None)
+        if label is None or not label.expands:
+            return self, None
+        return replace(self, reader=self.reader.as_stored(LABEL)), label.field.numbers
+
+    def fetch_ahead(self, coming: Callable[[], Iterator[BatchRows]], at_once: int, ranks: int) -> Fetching | None:
+        """Begin to fetch the shards of coming batches; None if there is nothing to fetch."""
+        rows = (self.in_pack(batch.rows) for batch in coming())
+        return fetch_ahead(self.reader.pack, self.rows.ranges, rows, at_once, ranks)
+
+    def read(self, batch: BatchRows, lease: Lease) -> tuple[Any, ...]:
+        """Return a batch in memory from `lease`: arrays, or a `RawBatch` for the device."""
         in_pack = self.in_pack(batch.rows)
-        return read_raw(self.reader, in_pack, lease, self._windows(batch, in_pack), self._tones(batch))
+        reading = in_pack, lease, self._windows(batch, in_pack), self._tones(batch)
+        return read_raw(self.reader, *reading) if self.on_device else self.reader.read(*reading)
 
     def _tones(self, batch: BatchRows) -> BatchTones | None:
         return None if self.tone is None else self.tone.of_batch(batch.rows, batch.runs)
@@ -117,4 +143,4 @@ class Batches:
     def bytes(self) -> int:
         """Return about how many bytes of the disk a batch has: as if all rows were as large as the first."""
         window = None if self.crop is None or self.crop.crop is None else self.crop.crop.size
-        return self.size * self.reader.row_bytes(self.rows[0], window)
+        return self.size * self.reader.row_bytes(self.rows[0], window) if len(self.rows) else 0

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import torch
 from torch.utils.data import Dataset
 
+from readers.augmentation import Augmentation
 from readers.batch_memory import BatchMemory, Lease
 from readers.batches import Batches, ReadAhead
 from readers.choose_rows import choose_rows, choose_splits, parts_with
@@ -25,7 +26,7 @@ from readers.contract.manifest import ALL, Manifest
 from readers.contract.place import Place
 from readers.contract.statistics import Statistics, class_counts
 from readers.contract.tiles import tile_starts, window_key
-from readers.crop import CenterCrop, CropAndFlip, Flip
+from readers.crop import CenterCrop, Flip
 from readers.delivered import Forms, LabelForm, delivered, forms_of
 from readers.epoch import Window
 from readers.find_key import find_key
@@ -34,12 +35,14 @@ from readers.location import CacheBytes, Location, Verify
 from readers.mix import Mix, MixedOrder, Side
 from readers.order import Order, Shuffle
 from readers.pack import Pack
+from readers.partner_batches import PartnerBatches
 from readers.percentiles import RANKS, label_of, percentiles
 from readers.row_pictures import RowPictures, Style, as_image
 from readers.row_ranges import joined
 from readers.row_reader import Arrays, RowReader
 from readers.row_sheet import Choice, row_sheet
 from readers.samples import SampleReader, Transform
+from readers.sliding_windows import SlidingWindows
 from readers.statistics import (
     MeanStd,
     Weighting,
@@ -51,7 +54,7 @@ from readers.statistics import (
     training_statistics,
 )
 from readers.summary import html_of, text_of
-from readers.tone import Tone
+from readers.window_loader import window_loader
 from readers.windows import whole_numbers
 
 if TYPE_CHECKING:
@@ -304,6 +307,8 @@ class SegDataset(Dataset[Any]):
         drop_behind: bool = False,
         mix: Mix | None = None,
         mix_end: Side = "labelled",
+        partners: int = 0,
+        windows: Sides | SlidingWindows | None = None,
     ) -> Loader:
         """Return a loader of whole batches of the data set's fields, read by threads `ahead` of use.
 
@@ -314,16 +319,30 @@ class SegDataset(Dataset[Any]):
         "onehot" or "index", by default the data set's form. `output`: "torch" or "numpy". `pin_memory`: by default
         where there is CUDA. `drop_behind`: drop rows from the page cache once they are read, for data read only once.
         `mix={"labelled": 8, "unlabelled": 24}`: 8 rows with a label and then 24 without one in each batch; the epoch
-        ends with the side `mix_end`; see `MixedOrder`.
+        ends with the side `mix_end`; see `MixedOrder`. `partners=1`: a batch has its fields twice, of its rows and of a
+        partner of each; see `PartnerBatches`. `windows`: batches (keys, images, labels) of all windows of this size of
+        all rows, in order; each row is on one rank; see `SlidingWindows`.
         """
-        if self.transform is not None:
-            raise RequestError(
-                "loader() delivers whole batches, but this data set has a transform for samples: open it without "
-                "transform, crop with crop=, and transform the batches (on the GPU); or use a DataLoader"
-            )
-        reader = self._reader_of({} if labels is None else {LABEL: labels})
+        reader = self._batch_reader(labels)
+        reading = ReadAhead(threads, ahead, drop_behind)
+        if windows is not None:
+            chosen = SlidingWindows.of(windows, len(reader.sides))
+            others: dict[str, Any] = {
+                "shuffle": shuffle,
+                "crop": crop,
+                "flip": flip,
+                "turn": turn,
+                "colour": colour,
+                "on": on == "device",
+                "drop_last": drop_last,
+                "pad": pad,
+            }
+            others |= {"mix": mix, "partners": partners}
+            augmentation = Augmentation(CenterCrop(chosen.size), normalize=normalize, dtype=dtype)
+            cut = self._batches(batch_size, reader, augmentation)
+            return window_loader(cut, chosen, others, rank, world_size, reading, output, pin_memory, self._memory)
         if shuffle == "window" and len(self):
-            shuffle = self._window(reader, mix is None)
+            shuffle = self._near_shuffle(reader, mix is None)
         options: dict[str, Any] = {"shuffle": shuffle, "seed": seed, "rank": rank, "world_size": world_size}
         options |= {"drop_last": drop_last, "pad": pad}
         order = Order(len(self), **options) if mix is None else MixedOrder(self, mix, mix_end=mix_end, **options)
@@ -331,16 +350,43 @@ class SegDataset(Dataset[Any]):
             raise RequestError(f"mix={mix!r} makes batches of {order.batch_size} rows, but batch_size={batch_size}")
         if mix is None and mix_end != "labelled":
             raise RequestError(f"mix_end={mix_end!r} needs mix=")
-        window = CropAndFlip.of(crop, flip, turn, reader.sides)
-        training = training_statistics(self.manifest, self.fold)
-        mean_std = None if training is None else mean_and_deviation(self.fields, training)
-        tone = Tone.of(self.fields, colour, normalize, dtype, mean_std)
+        sides = [range(len(self))] if mix is None else [self.labelled_rows, self.unlabelled_rows]
+        own = self._batches(batch_size, reader, Augmentation(crop, flip, turn, colour, normalize, dtype), on)
+        batches = PartnerBatches.of(own, sides, partners)
+        return Loader(batches, order, reading, output, pin_memory, self._memory)
+
+    def _batch_reader(self, labels: LabelForm | None = None) -> RowReader:
+        """Return what reads the rows of batches, with labels in this form; refused if samples are transformed."""
+        if self.transform is not None:
+            raise RequestError(
+                "loader() delivers whole batches, but this data set has a transform for samples: open it without "
+                "transform, crop with crop=, and transform the batches (on the GPU); or use a DataLoader"
+            )
+        return self._reader_of({} if labels is None else {LABEL: labels})
+
+    def _batches(
+        self,
+        size: int,
+        reader: RowReader,
+        augmentation: Augmentation,
+        on: Literal["cpu", "device"] = "cpu",
+        mean_std: MeanStd | None = None,
+    ) -> Batches:
+        """Return the reading of batches of `size` rows. `mean_std` is that of the training rows, by default of this
+        pack."""
+        mean_std = mean_std or self._mean_std()
         if on not in ("cpu", "device"):
             raise RequestError(f'on={on!r}: expected "cpu" or "device"')
-        batches = Batches(reader, self._rows, batch_size, window, tone, on == "device", mean_std)
-        return Loader(batches, order, ReadAhead(threads, ahead, drop_behind), output, pin_memory, self._memory)
+        fields = [delivered.field for delivered in reader.fields]
+        window, tone = augmentation.cut(reader.sides), augmentation.tone(fields, mean_std)
+        return Batches(reader, self._rows, size, window, tone, on == "device", mean_std)
 
-    def _window(self, reader: RowReader, alone: bool) -> Window:
+    def _mean_std(self) -> MeanStd | None:
+        """Return mean and deviation of the training rows' images; None if it is not clear which rows these are."""
+        training = training_statistics(self.manifest, self.fold)
+        return None if training is None else mean_and_deviation(self.fields, training)
+
+    def _near_shuffle(self, reader: RowReader, alone: bool) -> Window:
         """Return the window of `shuffle="window"`: regions of the disk, or whole shards where these are fetched."""
         if self._pack.cached is None or not alone:
             return Window(max(1, BLOCK_BYTES // reader.row_bytes(self._rows[0])))

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ import torch
 from readers.contract.errors import RequestError
 from readers.contract.fields import IMAGE, LABEL
 from readers.finish import Augment, Finish
+from readers.finish_each import COUNTS, FinishEach
 from readers.on_device import RawBatch
 from readers.statistics import MeanStd
 
@@ -38,7 +40,7 @@ class DeviceBatches:
     """
 
     def __init__(
-        self, batches: Iterable[Any], device: torch.device, finish: Finish, ahead: int, seed: Seed | None
+        self, batches: Iterable[Any], device: torch.device, finish: Finish | FinishEach, ahead: int, seed: Seed | None
     ) -> None:
         if ahead < 1:
             raise RequestError(f"ahead={ahead}: expected a number from 1 on")
@@ -116,7 +118,7 @@ class DeviceBatches:
         if not (isinstance(batch, (tuple, list)) and len(batch) >= len(fields)):
             expected = "images and labels" if fields == (IMAGE, LABEL) else " and ".join(map(repr, fields))
             raise RequestError(f"a batch is a {type(batch).__name__}; expected a tuple or list of {expected}")
-        parts = [self._on_device(part) for part in batch]
+        parts = [part if name == COUNTS else self._on_device(part) for part, name in zip_longest(batch, fields)]
         parts, others = parts[: len(fields)], parts[len(fields) :]
         if self._seed is None or self._finish.augment is None:
             return (*self._finish(*parts), *others)

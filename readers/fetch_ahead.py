@@ -3,28 +3,62 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
+from typing import Protocol
 
-from readers.batches import Batches
 from readers.contract.errors import RequestError
-from readers.epoch import BatchRows
+from readers.pack import Pack
 from readers.stores.ahead import Ahead
 
 RANKS = "LOCAL_WORLD_SIZE"
 """The environment variable of torchrun: the number of ranks on this machine, which share a cache."""
 
 
-def fetch_ahead(batches: Batches, coming: Iterator[BatchRows], at_once: int, ranks: int) -> Ahead | None:
-    """Begin to fetch the shards of `coming` batches; None if there is nothing to fetch.
+class Fetching(Protocol):
+    """Shards of coming batches that are being fetched."""
+
+    def received(self) -> None:
+        """Note that the next batch was received."""
+
+    def close(self) -> None:
+        """End the fetching."""
+
+
+class AllFetching:
+    """The shards of several packs, or of rows and their partners, that are being fetched."""
+
+    def __init__(self, parts: Sequence[Fetching]) -> None:
+        self._parts = parts
+
+    @classmethod
+    def of(cls, parts: Iterable[Fetching | None]) -> Fetching | None:
+        """Return the fetching of all parts; None if there is nothing to fetch of any."""
+        begun = [part for part in parts if part is not None]
+        return cls(begun) if begun else None
+
+    def received(self) -> None:
+        """Note that the next batch was received."""
+        for part in self._parts:
+            part.received()
+
+    def close(self) -> None:
+        """End the fetching of every part."""
+        for part in self._parts:
+            part.close()
+
+
+def fetch_ahead(
+    pack: Pack, ranges: Iterable[range], coming: Iterator[Sequence[int]], at_once: int, ranks: int
+) -> Ahead | None:
+    """Begin to fetch the shards of `coming` batches of rows of a pack; None if all rows in `ranges` are there.
 
     Up to half of the budget waits for its batches, over all `ranks` of this machine. Raises RequestError if the shards
     of the first batches that are read `at_once` do not fit.
     """
-    pack = batches.reader.pack
-    if pack.cached is None or all(map(pack.has_all, batches.rows.ranges)):
+    if pack.cached is None or all(map(pack.has_all, ranges)):
         return None
-    shards = (pack.shards_of(batches.in_pack(batch.rows)) for batch in coming)
+    shards = (pack.shards_of(rows) for rows in coming)
     first = list(islice(shards, at_once))
     needed = sum(pack.table.bytes(shard) for shard in {shard for batch in first for shard in batch})
     budget = pack.cached.cache.budget.limit()

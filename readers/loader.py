@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import Any, Literal
 
 import numpy as np
@@ -15,20 +15,20 @@ import torch
 from numpy.typing import NDArray
 
 from readers.batch_memory import BatchMemory, Lease
-from readers.batches import Batches, ReadAhead
+from readers.batch_reader import BatchOrder, BatchPass, BatchReader
+from readers.batches import ReadAhead
 from readers.contract.errors import ReadError, RequestError
-from readers.contract.fields import IMAGE, LABEL, Field
+from readers.contract.fields import IMAGE, Field
 from readers.device import DeviceBatches
-from readers.epoch import BatchRows, Epoch
-from readers.fetch_ahead import fetch_ahead
+from readers.epoch import BatchRows
+from readers.fetch_ahead import Fetching
 from readers.finish import Augment, Finish
-from readers.mix import MixedOrder
-from readers.mixed_epoch import MixedEpoch
+from readers.finish_each import FinishEach
 from readers.on_device import RawBatch
-from readers.order import Order
+from readers.pack_batches import PackBatches
 from readers.permutation import keys_of
 from readers.statistics import MeanStd, mean_std_of, picture_of
-from readers.stores.ahead import Ahead
+from readers.window_batches import KEYS
 
 Output = Literal["torch", "numpy"]
 Batch = tuple[Any, ...]
@@ -51,8 +51,8 @@ class Loader:
 
     def __init__(
         self,
-        batches: Batches,
-        order: Order | MixedOrder,
+        batches: BatchReader,
+        order: BatchOrder,
         ahead: ReadAhead,
         output: Output,
         pin_memory: bool | None,
@@ -80,9 +80,9 @@ class Loader:
 
     def __repr__(self) -> str:
         order = self.order
-        mix = f", {order.mix}" if isinstance(order, MixedOrder) else ""
+        mix = f", {order.mix}" if hasattr(order, "mix") else ""
         rank = f", rank {order.rank} of {order.world_size}" if order.world_size > 1 else ""
-        fields = ", ".join(_text(delivered.field) for delivered in self._batches.reader.fields)
+        fields = ", ".join(map(_text, self._batches.fields))
         return (
             f"Loader({len(self)} batches of {self.batch_size}{mix}, {fields}, shuffle={order.shuffle!r}, "
             f"epoch {order.epoch}{rank})"
@@ -120,7 +120,7 @@ class Loader:
         device: str | torch.device = "cuda",
         *,
         dtype: torch.dtype | None = None,
-        normalize: MeanStd | bool = False,
+        normalize: MeanStd | bool | Literal["each"] = False,
         channels_last: bool = False,
         label_dtype: torch.dtype | None = None,
         augment: Augment | None = None,
@@ -129,22 +129,40 @@ class Loader:
         """Return the same batches on a device; the options are the same as of `to_device`.
 
         `normalize=True`: by the mean and deviation of the training split, whichever split this is: a model must see
-        the same numbers in training and after it. `normalize=(means, deviations)`: by these. One-hot labels travel as
+        the same numbers in training and after it; of several packs weighted by their shares. `normalize="each"`: each
+        pack by its own. `normalize=(means, deviations)`: by these. One-hot labels travel as
         indices if they are stored as indices. Random numbers that `augment` draws with PyTorch follow from seed, epoch
         and rank.
         """
-        reader, classes = self._batches.reader, None
-        label = next((delivered for delivered in reader.fields if delivered.field.name == LABEL), None)
-        if label is not None and label.expands:
-            reader, classes = reader.as_stored(LABEL), label.field.numbers
-        picture = picture_of([delivered.field for delivered in reader.fields])
-        mean_std = mean_std_of(normalize, self._batches.mean_std)
-        fields = tuple(delivered.field.name for delivered in reader.fields)
+        batches, classes = self._batches.with_stored_labels()
+        picture = picture_of(batches.fields)
+        fields = batches.parts
+        if augment is not None and KEYS in fields:
+            raise RequestError("augment= changes pictures at random, and windows= are for evaluation: leave it out")
+        tone = batches.tone
+        if tone is not None and tone.mean_std is not None and normalize:
+            raise RequestError("normalize= of loader() and of .to(): state it once")
         image = (IMAGE, None) if picture is None else (picture.name, picture.range)
+        if tone is not None and tone.numbers is not None:
+            image = (tone.field.name, None)  # its numbers are no longer those of the range
         no_data = picture.fill_number if picture is not None and picture.no_data else None
         times = 1 if picture is None else picture.times
-        finish = Finish(dtype, mean_std, channels_last, classes, label_dtype, augment, fields, *image, no_data, times)
-        batches = replace(self._batches, reader=reader)
+
+        def finish_by(mean_std: MeanStd | None) -> Finish:
+            return Finish(dtype, mean_std, channels_last, classes, label_dtype, augment, fields, *image, no_data, times)
+
+        finish: Finish | FinishEach
+        if normalize == "each":
+            if not isinstance(batches, PackBatches):
+                raise RequestError(
+                    'normalize="each": only batches of mix_packs have several packs, and not with partners=; use True'
+                )
+            finish = FinishEach(tuple(finish_by(mean_std_of(True, each)) for each in batches.each_mean_std))
+            batches = replace(batches, counts=True)
+        elif isinstance(normalize, str):
+            raise RequestError(f'normalize={normalize!r}: expected True, "each" or (means, deviations)')
+        else:
+            finish = finish_by(mean_std_of(normalize, batches.mean_std))
         source = Loader(batches, self.order, self._ahead, "torch", self._pin_memory, self._memory)
         source._hands_raw = True
         return DeviceBatches(source, torch.device(device), finish, ahead, self._batch_seed)
@@ -157,11 +175,13 @@ class Loader:
     def __iter__(self) -> Iterator[Batch]:
         return self._pass(self.order.begin())
 
-    def _pass(self, epoch: Epoch | MixedEpoch) -> Iterator[Batch]:
+    def _pass(self, epoch: BatchPass) -> Iterator[Batch]:
         process = os.getpid()
         waiting: deque[tuple[BatchRows, Future[Any]]] = deque()
         begun = False
-        fetching = fetch_ahead(self._batches, epoch.batches(self.batch_size), self.threads, self.order.world_size)
+        fetching = self._batches.fetch_ahead(
+            lambda: epoch.batches(self.batch_size), self.threads, self.order.world_size
+        )
         # An executor's threads end with the interpreter, also when something still refers to this pass.
         pool = ThreadPoolExecutor(self.threads, "segpack-loader")
         prefetcher = ThreadPoolExecutor(
@@ -175,7 +195,7 @@ class Loader:
                     waiting.append((rows, pool.submit(self._read, rows)))
 
             # Nothing may slow the first batch of raw rows down. Rows that are unpacked leave the other cores idle.
-            read_up_to(self.threads if self._batches.reader.unpacks else 1)
+            read_up_to(self.threads if self._batches.unpacks else 1)
             while waiting:
                 rows, batch = waiting.popleft()
                 if not begun:
@@ -192,7 +212,7 @@ class Loader:
             for executor in (pool, prefetcher):
                 executor.shutdown(wait=False, cancel_futures=True)
 
-    def _received(self, rows: BatchRows, future: Future[Any], fetching: Ahead | None) -> Batch:
+    def _received(self, rows: BatchRows, future: Future[Any], fetching: Fetching | None) -> Batch:
         """Return the batch, to which from here on only the user refers."""
         batch: Batch = future.result()
         if fetching is not None:
@@ -200,11 +220,11 @@ class Loader:
         self.order.receive(rows.consumed)
         return batch
 
-    def _prefetched(self, epoch: Epoch | MixedEpoch, prefetcher: ThreadPoolExecutor) -> Iterator[BatchRows]:
+    def _prefetched(self, epoch: BatchPass, prefetcher: ThreadPoolExecutor) -> Iterator[BatchRows]:
         """Yield the rows of each batch; prefetch the rows of later ones, about half of `PREFETCH_BYTES` at a time."""
         batches = epoch.batches(self.batch_size)
         yield from islice(batches, self._ahead.batches + 1)  # read at once: no prefetch may come before them
-        size = self._batches.bytes() if epoch.count else 0
+        size = self._batches.bytes()
         if size < self._batches.size * PREFETCH_ROW_BYTES:
             yield from batches
             return
@@ -218,19 +238,18 @@ class Loader:
                 return
             yield from groups.popleft()
 
-    def _read(self, rows: BatchRows) -> Batch | RawBatch:
+    def _read(self, rows: BatchRows) -> Batch:
         batches = self._batches
-        batch = batches.read_raw(rows, self._lease) if batches.on_device else batches.read(rows, self._lease)
+        batch = batches.read(rows, self._lease)
         if self._ahead.drop_behind:
             batches.drop(rows)
         if isinstance(batch, RawBatch):
             return batch if self._hands_raw else self._made(batch)
         if self._output == "numpy":
             return batch
-        names = [delivered.field.name for delivered in batches.reader.fields]
         bits = batches.tone.bits_of if batches.tone is not None else None
-        tensors = zip(names, map(as_tensor, batch), strict=True)
-        return tuple(tensor.view(torch.bfloat16) if name == bits else tensor for name, tensor in tensors)
+        tensors = zip_longest(batches.parts, map(_as_part, batch))  # the rows of each pack have no name
+        return tuple(tensor.view(torch.bfloat16) if bits and name == bits else tensor for name, tensor in tensors)
 
     def _made(self, batch: RawBatch) -> Batch:
         tensors = batch.made()
@@ -241,6 +260,11 @@ def _text(field: Field) -> str:
     """Return name, dtype and shape of a field, such as `image uint8 (3, 512, 1024)`."""
     shape = ", ".join("?" if side is None else str(side) for side in (*field.delivered_planes, *field.sides))
     return f"{field.name} {np.dtype(field.dtype).name} ({shape})"
+
+
+def _as_part(part: Any) -> Any:
+    """Return an array as a tensor; keys stay."""
+    return as_tensor(part) if isinstance(part, np.ndarray) else part
 
 
 def as_tensor(array: NDArray[Any]) -> torch.Tensor:

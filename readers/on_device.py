@@ -6,7 +6,7 @@ The numbers are those that the CPU makes: of bytes the same bits, and of other n
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -26,8 +26,7 @@ ToDevice = Callable[[torch.Tensor], torch.Tensor]
 _TORCH = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
 
-@dataclass(frozen=True)
-class RawBatch:
+class RawBatch(NamedTuple):
     """A batch of windows before they are made: for each field the pixels of each row that its window shows."""
 
     fields: Sequence[Delivered]
@@ -38,7 +37,7 @@ class RawBatch:
 
     def moved(self, move: ToDevice) -> RawBatch:
         """Return the same batch on a device."""
-        return replace(self, pixels=[[move(part) for part in parts] for parts in self.pixels])
+        return self._replace(pixels=[[move(part) for part in parts] for parts in self.pixels])
 
     def made(self) -> tuple[torch.Tensor, ...]:
         """Return the windows, as a batch of each field, on the device of their pixels."""

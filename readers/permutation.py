@@ -65,13 +65,30 @@ class Permutation:
             outside = outside[out[outside] >= self.n]
         return out
 
-    def _moved(self, cells: Numbers) -> Numbers:
+    def positions(self, indices: Numbers) -> Numbers:
+        """Return the position of each index: what a call returns the index for."""
+        if self.n <= FEW:
+            return np.argsort(self(np.arange(self.n)))[indices]
+        out = self._moved(indices, back=True)
+        outside = np.flatnonzero(out >= self.n)
+        while len(outside):
+            out[outside] = self._moved(out[outside], back=True)
+            outside = outside[out[outside] >= self.n]
+        return out
+
+    def _moved(self, cells: Numbers, back: bool = False) -> Numbers:
+        """Return where cells move, or with `back` where they came from."""
         height = math.isqrt(self.n - 1) + 1
         width = -(-self.n // height)
         rows, columns = (part.astype(np.uint64) for part in np.divmod(cells, width))
-        for number, key in enumerate(self.keys):
+        steps = list(enumerate(self.keys))
+        for number, key in reversed(steps) if back else steps:
+            side = np.uint64(width if number % 2 else height)
+            far = mixed(rows if number % 2 else columns, key) % side
+            if back:
+                far = side - far
             if number % 2:
-                columns = (columns + mixed(rows, key) % np.uint64(width)) % np.uint64(width)
+                columns = (columns + far) % side
             else:
-                rows = (rows + mixed(columns, key) % np.uint64(height)) % np.uint64(height)
+                rows = (rows + far) % side
         return (rows * np.uint64(width) + columns).astype(np.int64)

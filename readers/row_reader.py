@@ -61,6 +61,11 @@ class RowReader:
         return self._size is None
 
     @property
+    def size(self) -> Sides | None:
+        """The sides of every row; None if each has its own."""
+        return self._size
+
+    @property
     def sides(self) -> tuple[int | None, ...]:
         """The sides of a row, three of volumes; None where rows differ."""
         return self._stored[0].sides

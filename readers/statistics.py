@@ -75,24 +75,34 @@ def mean_std_of(normalize: MeanStd | bool, training: MeanStd | None) -> MeanStd 
 
 def mean(field: Field, statistics: FieldStatistics) -> tuple[float, ...]:
     """Return the mean of each band, of numbers from 0 to 1 if the field has a range, else of numbers as stored."""
-    sums = _sums(field, statistics)
-    low, high = _range(field)
-    unit = _unit(field)
-    return tuple(
-        float((Fraction(total, max(1, count)) * unit - low) / (high - low))
-        for total, count in zip(sums.sums, sums.counted, strict=True)
-    )
+    return tuple(float(band.mean) for band in moments(field, statistics))
 
 
 def deviation(field: Field, statistics: FieldStatistics) -> tuple[float, ...]:
     """Return the standard deviation of each band, of the same numbers as `mean`."""
-    sums = _sums(field, statistics)
+    return tuple(band.deviation for band in moments(field, statistics))
+
+
+class Moments(NamedTuple):
+    """The mean of a band's numbers and the mean of their squares; exact. Both of parts add up by the parts' shares."""
+
+    mean: Fraction
+    square: Fraction
+
+    @property
+    def deviation(self) -> float:
+        return math.sqrt(self.square - self.mean * self.mean)
+
+
+def moments(field: Field, statistics: FieldStatistics) -> tuple[Moments, ...]:
+    """Return the moments of each band, of numbers from 0 to 1 if the field has a range, else of numbers as stored."""
     low, high = _range(field)
-    scale = _unit(field) / (high - low)
-    return tuple(
-        math.sqrt(Fraction(count * square - total * total, max(1, count * count)) * scale * scale)
-        for total, square, count in zip(sums.sums, sums.squares, sums.counted, strict=True)
-    )
+    unit, scale, bands = _unit(field), high - low, []
+    for total, square, count in zip(*_sums(field, statistics), strict=True):
+        plain, squared = Fraction(total, max(1, count)) * unit, Fraction(square, max(1, count)) * unit * unit
+        mean_square = (squared - 2 * low * plain + low * low) / (scale * scale)
+        bands.append(Moments((plain - low) / scale, mean_square))
+    return tuple(bands)
 
 
 class _Sums(NamedTuple):

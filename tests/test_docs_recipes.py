@@ -12,6 +12,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 import numpy as np
@@ -38,14 +39,16 @@ NEEDS = {
     "label_errors": "cleanlab",
     "label_shifts": "cv2",
     "lightning_data": "lightning",
+    "metrics": "torch",
     "nnunet": "nnunetv2",
     "stateful_dataloader": "torchdata",
     "tv_tensors": "torchvision",
 }
 """The package that each recipe needs in addition to our own."""
 LINES = 40
-MORE_LINES = {"nnunet": 100}
-"""It stands for two steps of nnU-Net: the files that it preprocesses, and the data set that reads them."""
+MORE_LINES = {"metrics": 55, "nnunet": 100}
+"""Metrics, and an evaluation that uses them. Two steps of nnU-Net: the files that it preprocesses, and the data set
+that reads them."""
 
 
 def absent(need: str) -> None:
@@ -234,6 +237,66 @@ def test_evaluation_counts_every_row_once_on_any_number_of_ranks(streets: Path, 
     assert alone == run("evaluate_miou", streets, cwd=tmp_path, processes=2)
     assert json.loads(alone.partition("class ")[2]) == pixels_in(streets, "val")[:-1]
     assert 0 < float(alone.split()[1]) < 1
+
+
+@pytest.mark.long
+def test_sliding_windows_give_the_same_scores_on_any_number_of_ranks(streets: Path, tmp_path: Path) -> None:
+    alone = run("metrics", streets, cwd=tmp_path)
+    assert alone == run("metrics", streets, cwd=tmp_path, processes=2)
+    scores = [float(score) for score in re.findall(r"\d\.\d{4}", alone)]
+    assert len(scores) == 3
+    assert all(0 < score < 1 for score in scores)
+
+
+def naive_scores(pairs: list[tuple[Any, Any]], classes: int, width: int) -> dict[str, float]:
+    """Return the scores of pictures, from sets of pixels, as they are defined."""
+
+    def mask(numbers: Any, number: int, known: Any) -> set[tuple[int, int]]:
+        return {place for place in np.ndindex(numbers.shape) if numbers[place] == number and known[place]}
+
+    def edge(numbers: Any, number: int, known: Any) -> set[tuple[int, int]]:
+        wide = np.pad(numbers.astype(int), width, constant_values=-1)
+        around = 2 * width + 1
+        return {
+            (row, column)
+            for row, column in mask(numbers, number, known)
+            if (wide[row : row + around, column : column + around] != number).any()
+        }
+
+    ratios: dict[str, list[float]] = {"mIoU": [], "Dice": [], "boundary IoU": []}
+    for number in range(classes):
+        sums = np.zeros(5, int)
+        for predicted, labels in pairs:
+            known = labels < classes
+            true, other = mask(labels, number, known), mask(predicted, number, known)
+            near, others = edge(labels, number, known), edge(predicted, number, known)
+            sums[:3] += [len(true & other), len(true | other), len(true) + len(other)]
+            sums[3:] += [len(near & others), len(near | others)]
+        for name, part, whole in (
+            ("mIoU", sums[0], sums[1]),
+            ("Dice", 2 * sums[0], sums[2]),
+            ("boundary IoU", sums[3], sums[4]),
+        ):
+            ratios[name] += [part / whole] if whole else []
+    return {name: float(np.mean(parts)) for name, parts in ratios.items()}
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(4))
+def test_metrics_are_those_of_sets_of_pixels(width: int, seed: int) -> None:
+    """Ignored pixels are in no set, and a class that never occurs has no score."""
+    dice, classes = np.random.default_rng(seed), 5
+    metrics = run_path(str(RECIPES / "metrics.py"))["Metrics"](classes, width)
+    pairs = []
+    for height, across in ((17, 12), (9, 20)):
+        coarse = dice.integers(0, classes - 1, (height // 3 + 1, across // 3 + 1), dtype=np.uint8)
+        labels = coarse.repeat(3, 0).repeat(3, 1)[:height, :across].copy()
+        predicted = np.where(dice.random(labels.shape) < 0.1, dice.integers(0, classes - 1, labels.shape), labels)
+        labels[dice.random(labels.shape) < 0.1] = 255
+        pairs.append((np.roll(predicted, 1, 1), labels))
+        metrics.add(torch.from_numpy(pairs[-1][0].astype(np.int64)), torch.from_numpy(labels))
+    assert metrics.scores() == pytest.approx(naive_scores(pairs, classes, width), rel=1e-6)
+    assert metrics.scores() == metrics.scores()
 
 
 @pytest.mark.long

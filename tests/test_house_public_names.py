@@ -15,6 +15,16 @@ ArrowSegDataset(root, split=None, label=None, transform=None, verify=None, stage
         labelled=None, form=None, cache=None, cache_bytes=None, generation=None, fold=None)
 CenterCrop(size, pad=0)
     .pad
+Colour(brightness=0, contrast=0, saturation=0, channels=0, gray=0, middle=0.5)
+    .brightness
+    .channels
+    .check(channels)
+    .contrast
+    .drawn(numbers, channels)
+    .gray
+    .middle
+    .saturation
+    .weights(rows, runs, channels)
 DamagedError(ReadError)
 DeviceBatches(batches, device, finish, ahead, seed)
     .load_state_dict(state)
@@ -30,6 +40,7 @@ Loader(batches, order, ahead, output, pin_memory, memory)
     .padding
     .set_epoch(epoch)
     .state_dict()
+    .steps
     .threads
     .to(device='cuda', *, dtype=None, normalize=False, channels_last=False, label_dtype=None, augment=None,
         ahead=1)
@@ -51,6 +62,12 @@ MixedOrder(dataset, mix, *, mix_end='labelled', shuffle=True, seed=0, rank=0, wo
     .state_dict(batches=None)
     .whole()
     .world_size
+MixedPacks(packs, weights, classes, changes, end)
+    .loader(batch_size, *, shuffle=False, seed=0, crop=None, flip=False, turn=False, colour=None,
+        normalize=False, dtype=None, rank=0, world_size=1, drop_last=False, pad=None, labels=None,
+        output='torch', pin_memory=None, threads='auto', ahead=3, drop_behind=False, partners=0)
+    .mean
+    .std
 NoPackError(ReadError, FileNotFoundError)
 NpySegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None,
         labelled=None, form=None, cache=None, cache_bytes=None, generation=None, fold=None)
@@ -77,6 +94,7 @@ PredictionFile(path, size, dtype, place=None, *, bands=None, fill=0, classes=Non
     .write(pixels, *start)
 RandomCrop(size, pad=0, scale=(1, 1))
     .scale
+    .scales
 ReadError(Exception)
 RequestError(ReadError, ValueError)
 Sample(image, label)
@@ -94,9 +112,10 @@ SegDataset(root, split=None, label=None, transform=None, verify=None, staged=Tru
     .key(index)
     .label
     .labelled_rows
-    .loader(batch_size, *, shuffle=False, seed=0, crop=None, flip=False, rank=0, world_size=1, drop_last=False,
-        pad=None, labels=None, output='torch', pin_memory=None, threads='auto', ahead=3, drop_behind=False,
-        mix=None, mix_end='labelled')
+    .loader(batch_size, *, shuffle=False, seed=0, crop=None, flip=False, turn=False, colour=None,
+        normalize=False, dtype=None, on='cpu', rank=0, world_size=1, drop_last=False, pad=None, labels=None,
+        output='torch', pin_memory=None, threads='auto', ahead=3, drop_behind=False, mix=None,
+        mix_end='labelled', partners=0, windows=None)
     .manifest
     .mean
     .mean_and_deviation(field)
@@ -115,6 +134,16 @@ SegDataset(root, split=None, label=None, transform=None, verify=None, staged=Tru
     .unlabelled_rows
     .window(index, start, size)
     .windows(index, size, overlap=0)
+SlidingWindows(size, overlap=0, scale=1, flip=False)
+    .counts(sizes)
+    .flip
+    .of(windows, sides)
+    .overlap
+    .scale
+    .scaled(sizes)
+    .starts(sizes, numbers)
+    .undo(pixels)
+    .windows(sizes, starts)
 SlotDataLoader(dataset, batch_size=1, **options)
 Stripe(picture, size, start, pixels)
     .area
@@ -136,6 +165,7 @@ Window(block=64, blocks=32, apart=False)
     .size
 __version__
 collate_lists(batch)
+mix_packs(packs, *, classes=None, mapping=None, end=0)
 open_dataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None, labelled=None,
         form=None, cache=None, cache_bytes=None, generation=None, fold=None)
 stitch(parts, fill=None, weight='clip')
@@ -162,7 +192,8 @@ def lines_of(name: str, value: object) -> list[str]:
     if issubclass(value, Exception):
         return [f"{name}({', '.join(base.__name__ for base in value.__bases__)})"]
     members = []
-    for member in sorted(vars(value)):
+    bases = [base for base in value.__mro__[1:] if base.__module__.startswith("readers.") and not is_public(base)]
+    for member in sorted({member for owner in (value, *bases) for member in vars(owner)}):
         found = inspect.getattr_static(value, member)
         if member.startswith("_") or isinstance(found, str):
             continue
@@ -171,6 +202,10 @@ def lines_of(name: str, value: object) -> list[str]:
         else:
             members.append(f"    .{member}")
     return [f"{name}{parameters(value)}", *members]
+
+
+def is_public(base: type) -> bool:
+    return base.__name__ in readers.__all__
 
 
 def parameters(function: object) -> str:

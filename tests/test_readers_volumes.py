@@ -303,7 +303,7 @@ def test_windows_are_the_same_in_every_encoding(tmp_path: Path, encoding: str) -
 
 def test_only_the_lines_of_a_window_are_prefetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = open_dataset(build(make_tiff(tmp_path / "raw"), tmp_path / "out", "--labels", "index"), fields=("image",))
-    batches = data.loader(1, crop=(2, 3, 4))._batches
+    batches: Any = data.loader(1, crop=(2, 3, 4))._batches
     batch = BatchRows(np.array([2]), [Run(0, 0, 1)], (1,))
     asked: list[tuple[int, int]] = []
     monkeypatch.setattr(shard_module, "absent", lambda path, data, starts: range(len(starts)))
