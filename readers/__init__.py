@@ -21,6 +21,7 @@ from readers.contract import VERSION
 from readers.contract.errors import DamagedError, ManifestError, NoPackError, ReadError, RequestError, VersionError
 
 if TYPE_CHECKING:
+    from readers.augmentation import Augmentation
     from readers.band import Stripe
     from readers.by_format import ArrowSegDataset, Hdf5SegDataset, LmdbSegDataset, NpySegDataset, open_dataset
     from readers.collate import Sample, collate_lists
@@ -45,6 +46,7 @@ __version__ = VERSION
 
 __all__ = [
     "ArrowSegDataset",
+    "Augmentation",
     "CenterCrop",
     "Colour",
     "DamagedError",
@@ -85,6 +87,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "Augmentation": "readers.augmentation",
     "CenterCrop": "readers.crop",
     "Colour": "readers.colour",
     "DeviceBatches": "readers.device",

@@ -7,6 +7,7 @@ import operator
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch
@@ -51,7 +52,7 @@ from readers.statistics import (
     mean,
     mean_and_deviation,
     picture_of,
-    training_statistics,
+    training_mean_std,
 )
 from readers.summary import html_of, text_of
 from readers.window_loader import window_loader
@@ -121,7 +122,7 @@ class SegDataset(Dataset[Any]):
         self.transform = transform
         self._stored = pack.select(view.fields)
         self._reader = self._reader_of({})
-        self._samples = SampleReader(self._reader)
+        self._samples = SampleReader(self._reader, partial(training_mean_std, pack.manifest, view.fold, self.fields))
         self._memory = BatchMemory()
         if self.storage not in (None, pack.manifest.storage):
             stored = pack.manifest.storage
@@ -383,8 +384,7 @@ class SegDataset(Dataset[Any]):
 
     def _mean_std(self) -> MeanStd | None:
         """Return mean and deviation of the training rows' images; None if it is not clear which rows these are."""
-        training = training_statistics(self.manifest, self.fold)
-        return None if training is None else mean_and_deviation(self.fields, training)
+        return training_mean_std(self.manifest, self.fold, self.fields)
 
     def _near_shuffle(self, reader: RowReader, alone: bool) -> Window:
         """Return the window of `shuffle="window"`: regions of the disk, or whole shards where these are fetched."""

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
+from readers.augmentation import Augmentation
 from readers.batch_memory import BatchMemory
 from readers.collate import AnySample, PlainSample, Sample, SamplesOfBatch
 from readers.contract.errors import RequestError
 from readers.contract.fields import IMAGE, LABEL, VOLUME, Sides
 from readers.crop import CenterCrop, CropAndFlip, RandomCrop, window_of
+from readers.epoch import Run
 from readers.row_reader import RowReader
+from readers.statistics import MeanStd
+from readers.tone import BatchTones
 from readers.windows import BatchWindows, whole_numbers
 
 IDLE = 4
@@ -25,16 +30,22 @@ Transform = Callable[..., Any]
 class SampleReader:
     """Reads rows as samples: `Sample` if the fields are image and label, else `PlainSample`."""
 
-    def __init__(self, reader: RowReader) -> None:
+    def __init__(self, reader: RowReader, mean_std: Callable[[], MeanStd | None]) -> None:
         self._reader = reader
+        self._mean_std = mean_std
         self._memory = BatchMemory(IDLE)
         names = tuple(delivered.field.name for delivered in reader.fields)
         self._kind: type[Sample | PlainSample] = Sample if names == (IMAGE, LABEL) else PlainSample
 
-    def one(self, row: int, windows: BatchWindows | None = None) -> AnySample:
+    def one(self, row: int, windows: BatchWindows | None = None, tones: BatchTones | None = None) -> AnySample:
         """Return a row of the pack as a sample, or the window of it."""
-        arrays = self._reader.read([row], self._memory.lease, windows)
-        return self._kind._make([torch.from_numpy(array[0, ...]) for array in arrays])
+        arrays = self._reader.read([row], self._memory.lease, windows, tones)
+        parts = [torch.from_numpy(array[0, ...]) for array in arrays]
+        if tones is not None and tones.tone.bits_of is not None:
+            names = [delivered.field.name for delivered in self._reader.fields]
+            number = names.index(tones.tone.bits_of)
+            parts[number] = parts[number].view(torch.bfloat16)
+        return self._kind._make(parts)
 
     def many(self, rows: list[int]) -> Sequence[AnySample]:
         """Return rows of the pack in one block of memory, or in one block each if they are native."""
@@ -56,12 +67,22 @@ class SampleReader:
         return self.one(row, BatchWindows(sides, 0, [list(starts)], [0]))
 
     def transformed(self, transform: Transform, rows: list[int]) -> list[Any]:
-        """Return what a transform makes of rows of the pack. Our own crops read no more of a row than they need."""
+        """Return what a transform makes of rows of the pack. Our own ones read no more of a row than they need."""
+        if isinstance(transform, Augmentation):
+            return [self._augmented(transform, row) for row in rows]
         if not isinstance(transform, CenterCrop) or type(transform) not in (CenterCrop, RandomCrop):
             return [self._transformed(transform, sample) for sample in self.many(rows)]
         CropAndFlip.of(transform, False, False, self._reader.sides)
         sizes = self._reader.sizes(rows)
         return [tuple(self.one(row, window_of(transform, size))) for row, size in zip(rows, sizes, strict=True)]
+
+    def _augmented(self, augmentation: Augmentation, row: int) -> AnySample:
+        """Return a row as a loader would deliver it, for a seed that PyTorch draws."""
+        cut = augmentation.cut(self._reader.sides) or CropAndFlip(None, False)
+        tone = augmentation.tone([delivered.field for delivered in self._reader.fields], self._mean_std())
+        number, runs = np.zeros(1, np.int64), [Run(int(torch.randint(1 << 62, ())), 0, 1)]
+        windows = cut.windows(number, runs, self._reader.sizes([row]))
+        return self.one(row, windows, None if tone is None else tone.of_batch(number, runs))
 
     def _transformed(self, transform: Transform, sample: AnySample) -> Any:
         """Return what a transform makes of a sample. Crops need to know what each field is padded with."""

@@ -61,6 +61,12 @@ def mean_and_deviation(fields: Sequence[Field], statistics: Statistics) -> tuple
     return mean(picture, statistics[picture.name]), deviation(picture, statistics[picture.name])
 
 
+def training_mean_std(manifest: Manifest, fold: int | None, fields: Sequence[Field]) -> MeanStd | None:
+    """Return mean and deviation of the training rows' images; None if it is not clear which rows these are."""
+    training = training_statistics(manifest, fold)
+    return None if training is None else mean_and_deviation(fields, training)
+
+
 def mean_std_of(normalize: MeanStd | bool, training: MeanStd | None) -> MeanStd | None:
     """Return the mean and deviation that the option `normalize` means; `training` are those of the training split."""
     if normalize is not True:

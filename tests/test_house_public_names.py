@@ -13,6 +13,15 @@ import readers
 SURFACE = """
 ArrowSegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None,
         labelled=None, form=None, cache=None, cache_bytes=None, generation=None, fold=None)
+Augmentation(crop=None, flip=False, turn=False, colour=None, normalize=False, dtype=None)
+    .colour
+    .crop
+    .cut(sides)
+    .dtype
+    .flip
+    .normalize
+    .tone(fields, training)
+    .turn
 CenterCrop(size, pad=0)
     .pad
 Colour(brightness=0, contrast=0, saturation=0, channels=0, gray=0, middle=0.5)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from packer import Rows, build_pack
-from readers import Colour, RandomCrop, open_dataset, scaled, tone, windows
+from readers import Augmentation, Colour, RandomCrop, open_dataset, scaled, tone, windows
 from readers.colour import GRAY
 from readers.contract.errors import RequestError
 from readers.contract.fields import picture_field
@@ -266,3 +266,38 @@ def test_factors_are_spread_over_their_range() -> None:
     assert brightness.min() >= 0.5
     assert brightness.max() <= 1.5
     assert np.histogram(brightness, 10, (0.5, 1.5))[0].min() > 300
+
+
+@pytest.mark.parametrize("dtype", [None, torch.bfloat16, torch.float16])
+def test_a_transform_gives_the_samples_of_a_loader(
+    pack: Path, dtype: torch.dtype | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same random numbers make the same sample; PyTorch's seed decides them."""
+    given: dict[str, Any] = {
+        "crop": CROP,
+        "flip": "all",
+        "turn": True,
+        "colour": COLOUR,
+        "normalize": dtype is not None,
+    }
+    rows = open_dataset(pack, label="index")
+    samples = open_dataset(pack, label="index", transform=Augmentation(dtype=dtype, **given))
+    torch.manual_seed(3)
+    first = [sample.image.clone() for sample in samples]
+    torch.manual_seed(3)
+    assert all(torch.equal(one, sample.image) for one, sample in zip(first, samples, strict=True))
+    assert not torch.equal(first[0], samples[0].image)
+    monkeypatch.setattr(torch, "randint", lambda *_: torch.tensor(5))
+    ours = samples[0]
+    image, label = next(iter(rows.loader(1, seed=5, dtype=dtype, **given)))
+    assert torch.equal(ours.image, image[0])
+    assert torch.equal(ours.label, label[0])
+    assert ours.image.dtype == (dtype or torch.uint8)
+    workers = torch.utils.data.DataLoader(samples, batch_size=4, num_workers=1)
+    assert sum(len(images) for images, _ in workers) == len(samples)
+
+
+def test_an_augmentation_inside_of_another_transform_is_refused(pack: Path) -> None:
+    inner = Augmentation(crop=(8, 8))
+    with pytest.raises(RequestError, match="not inside of another transform"):
+        open_dataset(pack, label="index", transform=lambda *parts: inner(*parts))[0]
