@@ -7,17 +7,21 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from readers.batch_memory import Lease
 from readers.contract.errors import RequestError
+from readers.contract.fields import LABEL
+from readers.contract.kinds import CLASSES
 from readers.crop import CropAndFlip
+from readers.drawn import BatchDraw, pixels_of
 from readers.epoch import BatchRows
 from readers.finish import MeanStd
+from readers.holding import HeldRows, HeldWindows, Holding
 from readers.machine import usable_cores
-from readers.permutation import Numbers
 from readers.row_ranges import RowRanges
 from readers.row_reader import Arrays, RowReader
-from readers.windows import BatchWindows
+from readers.row_weights import RowWeights
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,8 @@ class Batches:
     crop: CropAndFlip | None
     mean_std: MeanStd | None
     """Mean and standard deviation of the training split's images; None if it is not clear which split that is."""
+    weights: RowWeights | None = None
+    holding: Holding | None = None
 
     def __post_init__(self) -> None:
         if self.size < 1:
@@ -57,35 +63,67 @@ class Batches:
 
     def read(self, batch: BatchRows, lease: Lease) -> Arrays:
         """Return a batch in memory from `lease`."""
-        in_pack = self.in_pack(batch.rows)
-        return self.reader.read(in_pack, lease, self._windows(batch, in_pack))
+        return self.drawn(batch, lease)[0]
+
+    def drawn(self, batch: BatchRows, lease: Lease, counts: bool = False) -> tuple[Arrays, BatchDraw]:
+        """Return the same, and how it was drawn; with `counts` also the pixels of its classes."""
+        held = self.held(batch)
+        in_pack = held.rows.tolist()
+        windows, again, above = self._windows(batch, held)
+        arrays = self.reader.read(in_pack, lease, windows)
+        return arrays, BatchDraw(len(in_pack), held.classes, again, above, self._counted(arrays) if counts else None)
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The names of the classes, if rows or windows are drawn by them."""
+        index = self.weights.index if self.weights is not None else self.holding.index if self.holding else None
+        return () if index is None else index.names
+
+    def _counted(self, arrays: Arrays) -> NDArray[np.int64] | None:
+        """Return the pixels of each class in each window; None if rows are not drawn by classes."""
+        names = self.class_names
+        labels = [number for number, label in enumerate(self.reader.fields) if label.field.kind == CLASSES]
+        if not names or not labels:
+            return None
+        first = next((n for n in labels if self.reader.fields[n].field.name == LABEL), labels[0])
+        return pixels_of(self.reader.fields[first].field, arrays[first], len(names))
 
     def prefetch(self, batches: Sequence[BatchRows]) -> None:
         """Ask the kernel to read batches from the disk before they are needed: of fields in tiles only the tiles that
         the windows touch."""
         if self.crop is None or not self.reader.reads_parts:
-            self.reader.prefetch(self.in_pack(np.concatenate([batch.rows for batch in batches])))
+            self.reader.prefetch([row for batch in batches for row in self.in_pack(batch)])
             return
         for batch in batches:
-            in_pack = self.in_pack(batch.rows)
+            held = self.held(batch)
+            in_pack = held.rows.tolist()
             if self.reader.are_near(in_pack):  # the sizes of native rows are in their shards
-                self.reader.prefetch(in_pack, self._windows(batch, in_pack))
+                self.reader.prefetch(in_pack, self._windows(batch, held).windows)
 
     def drop(self, batch: BatchRows) -> None:
         """Take what was read of a batch out of the page cache: it is not needed again soon."""
-        in_pack = self.in_pack(batch.rows)
-        self.reader.drop(in_pack, self._windows(batch, in_pack) if self.reader.reads_parts else None)
+        held = self.held(batch)
+        self.reader.drop(held.rows.tolist(), self._windows(batch, held).windows if self.reader.reads_parts else None)
 
-    def _windows(self, batch: BatchRows, in_pack: list[int]) -> BatchWindows | None:
+    def _windows(self, batch: BatchRows, held: HeldRows) -> HeldWindows:
         """Return the windows of a batch, if it is cropped or flipped."""
         if self.crop is None:
-            return None
-        return self.crop.windows(batch.rows, batch.runs, self.reader.sizes(in_pack))
+            return HeldWindows(None)
+        sizes = self.reader.sizes(held.rows.tolist())
+        if self.holding is None:
+            return HeldWindows(self.crop.windows(batch.rows, batch.runs, sizes))
+        return self.holding.windows(batch, held, sizes)
 
-    def in_pack(self, rows: Numbers) -> list[int]:
-        """Return rows of the data set as rows of the pack."""
-        in_pack: list[int] = self.rows.at(rows).tolist()
-        return in_pack
+    def held(self, batch: BatchRows) -> HeldRows:
+        """Return the rows of the pack that a batch reads."""
+        rows = batch.rows if self.weights is None else self.weights.rows(batch.rows, batch.runs)
+        in_pack = self.rows.at(rows)
+        return HeldRows(in_pack) if self.holding is None else self.holding.replaced(batch, in_pack)
+
+    def in_pack(self, batch: BatchRows) -> list[int]:
+        """Return the rows of the pack that a batch reads."""
+        rows: list[int] = self.held(batch).rows.tolist()
+        return rows
 
     def bytes(self) -> int:
         """Return about how many bytes of the disk a batch has: as if all rows were as large as the first."""

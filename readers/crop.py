@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -21,6 +21,8 @@ from readers.windows import BatchWindows, HowToCopy, centered, overlap, spare_pi
 
 MOST_SCALE = 64
 """A picture is not enlarged more."""
+ROUNDING = 1e-9
+"""Shares such as ten times 0.1 may sum up to so much more than 1."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +76,19 @@ class RandomCrop(CenterCrop):
     `torch.manual_seed`, or a DataLoader's `generator`, decides them. A smaller picture lies anywhere in the window, and
     is padded as by CenterCrop. With `scale=(0.5, 2.0)` both sides of a picture are scaled by a random number between
     these before: pictures by two neighbours on each side, all other fields by the nearest pixel.
+
+    A loader also draws windows by the classes in them: see `holds`, `most` and `foreground`.
     """
 
     scale: tuple[float, float] = (1, 1)
+    holds: Mapping[str | int, float] | None = None
+    """Only for a loader, as all that follows: classes, by name or number, and the share of windows that hold each."""
+    holds_rows: Literal["share", "uniform"] = "share"
+    """A row with that class is drawn by its pixels of the class, or each such row equally often."""
+    most: float = 1
+    """The largest share of a window's pixels that one class may have; after `TRIES` windows the last one is taken."""
+    foreground: float = 0
+    """The share of windows over a class of their row that is not class 0, as nnU-Net draws them."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -84,6 +96,19 @@ class RandomCrop(CenterCrop):
             raise RequestError(f"scale={self.scale!r}: expected two numbers above 0, such as (0.5, 2.0)")
         if self._scales and len(self.size) != 2:
             raise RequestError(f"scale={self.scale!r}: scales pictures, and {self.size} is a window of volumes")
+
+        shares = list((self.holds or {}).values())
+        if any(share < 0 for share in shares) or sum(shares) > 1 + ROUNDING:
+            raise RequestError(f"holds={self.holds!r}: expected shares from 0 on that sum up to 1 at most")
+        if self.holds_rows not in ("share", "uniform"):
+            raise RequestError(f'holds_rows={self.holds_rows!r}: expected "share" or "uniform"')
+        if not 0 < self.most <= 1 or not 0 <= self.foreground <= 1:
+            raise RequestError(f"most={self.most!r}, foreground={self.foreground!r}: expected shares up to 1")
+
+    @property
+    def follows_classes(self) -> bool:
+        """True if windows are drawn by the classes in them."""
+        return bool(self.holds) or self.most < 1 or self.foreground > 0
 
     @property
     def _scales(self) -> bool:
@@ -97,6 +122,8 @@ class RandomCrop(CenterCrop):
         return scaled_sides(sides, between(self.scale, drawn))
 
     def _start(self, spare: NDArray[np.int64]) -> list[int]:
+        if self.follows_classes:
+            raise RequestError("holds=, most= and foreground= draw by the classes of a pack: use loader(crop=…)")
         return [int(torch.randint(min(0, pixels), max(0, pixels) + 1, ())) for pixels in spare.tolist()]
 
 
@@ -185,32 +212,63 @@ class CropAndFlip:
             raise RequestError(f"crop={crop!r}: the rows are {rows}; {expected}")
         return cls(window, flip) if window or flip else None
 
-    def windows(self, rows: Numbers, runs: Sequence[Run], sizes: NDArray[Any]) -> BatchWindows:
-        """Return the windows of the rows of a batch, whose sides are `sizes`."""
-        down, across, turn, deep = _dice(rows, runs, "cut", 4)
+    def scaled(self, rows: Numbers, runs: Sequence[Run], sizes: NDArray[Any]) -> NDArray[Any]:
+        """Return the sides that the rows of a batch are scaled to."""
+        if not isinstance(self.crop, RandomCrop) or not self.crop._scales:
+            return sizes
+        return scaled_sides(sizes, between(self.crop.scale, unit(dice(rows, runs, "scale", 1)[0]))[:, None])
+
+    def windows(
+        self, rows: Numbers, runs: Sequence[Run], sizes: NDArray[Any], spans: Spans | None = None, attempt: int = 0
+    ) -> BatchWindows:
+        """Return the windows of the rows of a batch, whose sides are `sizes`, over `spans`: the same for each `attempt`
+        but for their starts."""
+        down, across, turn, deep = dice(rows, runs, "cut", 4)
         flips = (turn >> np.uint64(63) == 1) & self.flip
         if self.crop is None:
             return BatchWindows(None, 0, np.zeros_like(sizes).tolist(), flips.tolist())
-        scaled = None
-        if isinstance(self.crop, RandomCrop) and self.crop._scales:
-            drawn = (_dice(rows, runs, "scale", 1)[0] >> np.uint64(11)).astype(np.float64) / (1 << 53)
-            scaled = sizes = scaled_sides(sizes, between(self.crop.scale, drawn)[:, None])
-        spare = spare_pixels(sizes, self.crop.size)
+        scaled = self.scaled(rows, runs, sizes)
+        spare = spare_pixels(scaled, self.crop.size)
         if isinstance(self.crop, RandomCrop):
-            dice = np.stack([deep, down, across][-spare.shape[1] :], 1)
-            starts = np.minimum(spare, 0) + (dice % (np.abs(spare) + 1).astype(np.uint64)).astype(np.int64)
+            if attempt:
+                down, across, deep = dice(rows, runs, f"cut {attempt}", 3)
+            drawn = np.stack([deep, down, across][-spare.shape[1] :], 1)
+            first, last = np.minimum(spare, 0), np.maximum(spare, 0)
+            if spans is not None:
+                first, last = spans.starts(first, last, self.crop.size)
+            starts = first + (drawn % (last - first + 1).astype(np.uint64)).astype(np.int64)
         else:
             starts = centered(spare)
-        scaled_to = None if scaled is None else scaled.tolist()
+        scaled_to = None if scaled is sizes else scaled.tolist()
         return BatchWindows(self.crop.size, self.crop.pad, starts.tolist(), flips.tolist(), scaled_to)
 
 
-def _dice(rows: Numbers, runs: Sequence[Run], purpose: str, count: int) -> Words:
+class Spans(NamedTuple):
+    """For each row of a batch the part of it, scaled, that its window must cover; none where it ends at 0."""
+
+    begins: NDArray[np.int64]
+    ends: NDArray[np.int64]
+
+    def starts(
+        self, first: NDArray[np.int64], last: NDArray[np.int64], size: Sides
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the first and the last start of each window that covers its part, of those that were possible."""
+        covers = self.ends > 0
+        low = np.where(covers, np.maximum(first, self.ends - np.asarray(size)), first)
+        return low, np.where(covers, np.minimum(last, self.begins), last)
+
+
+def unit(words: Words) -> NDArray[np.float64]:
+    """Return random numbers from 0 to 1 for random words."""
+    return (words >> np.uint64(11)).astype(np.float64) / (1 << 53)
+
+
+def dice(rows: Numbers, runs: Sequence[Run], purpose: str, count: int) -> Words:
     """Return random numbers for each row: for a cut the top line of its window, the left column, whether to flip, and
     the first slice of a volume."""
-    dice, first = [], 0
+    words, first = list[Words](), 0
     for run in runs:
         part = rows[first : first + run.length]
-        dice.append([mixed(part, key) for key in keys_of(run.seed, run.epoch, purpose)[:count]])
+        words.append(np.stack([mixed(part, key) for key in keys_of(run.seed, run.epoch, purpose)[:count]]))
         first += run.length
-    return np.concatenate(dice, 1)
+    return np.concatenate(words, 1)

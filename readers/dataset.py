@@ -14,6 +14,7 @@ from torch.utils.data import Dataset
 from readers.batch_memory import BatchMemory, Lease
 from readers.batches import Batches, ReadAhead
 from readers.choose_rows import choose_rows, choose_splits, parts_with
+from readers.class_index import ClassIndex
 from readers.collate import register_collate
 from readers.contract.classes import ClassTable
 from readers.contract.errors import RequestError
@@ -23,11 +24,12 @@ from readers.contract.manifest import ALL, Manifest
 from readers.contract.place import Place
 from readers.contract.statistics import Statistics, class_counts
 from readers.contract.tiles import tile_starts, window_key
-from readers.crop import CenterCrop, CropAndFlip
+from readers.crop import CenterCrop, CropAndFlip, RandomCrop
 from readers.delivered import Forms, LabelForm, delivered, forms_of
 from readers.epoch import Window
 from readers.find_key import find_key
 from readers.finish import MeanStd
+from readers.holding import Holding
 from readers.loader import Loader, Output
 from readers.location import CacheBytes, Location, Verify
 from readers.mix import Mix, MixedOrder, Side
@@ -38,6 +40,7 @@ from readers.row_pictures import RowPictures, Style, as_image
 from readers.row_ranges import joined
 from readers.row_reader import Arrays, RowReader
 from readers.row_sheet import Choice, row_sheet
+from readers.row_weights import RowWeights, Weights
 from readers.samples import SampleReader, Transform
 from readers.statistics import (
     Weighting,
@@ -296,6 +299,7 @@ class SegDataset(Dataset[Any]):
         drop_behind: bool = False,
         mix: Mix | None = None,
         mix_end: Side = "labelled",
+        weights: Weights | None = None,
     ) -> Loader:
         """Return a loader of whole batches of the data set's fields, read by threads `ahead` of use.
 
@@ -304,7 +308,7 @@ class SegDataset(Dataset[Any]):
         "onehot" or "index", by default the data set's form. `output`: "torch" or "numpy". `pin_memory`: by default
         where there is CUDA. `drop_behind`: drop rows from the page cache once they are read, for data read only once.
         `mix={"labelled": 8, "unlabelled": 24}`: 8 rows with a label and then 24 without one in each batch; the epoch
-        ends with the side `mix_end`; see `MixedOrder`.
+        ends with the side `mix_end`; see `MixedOrder`. `weights`: rows with rare classes come more often; see `Order`.
         """
         if self.transform is not None:
             raise RequestError(
@@ -316,7 +320,13 @@ class SegDataset(Dataset[Any]):
             shuffle = self._window(reader, mix is None)
         options: dict[str, Any] = {"shuffle": shuffle, "seed": seed, "rank": rank, "world_size": world_size}
         options |= {"drop_last": drop_last, "pad": pad}
-        order = Order(len(self), **options) if mix is None else MixedOrder(self, mix, mix_end=mix_end, **options)
+        if mix is not None and weights is not None:
+            raise RequestError(f"mix={mix!r} and weights={weights!r}: a batch has its rows from one of them")
+        order: Order | MixedOrder
+        if mix is None:
+            order = Order(self, weights=weights, **options)
+        else:
+            order = MixedOrder(self, mix, mix_end=mix_end, **options)
         if isinstance(order, MixedOrder) and order.batch_size != batch_size:
             raise RequestError(f"mix={mix!r} makes batches of {order.batch_size} rows, but batch_size={batch_size}")
         if mix is None and mix_end != "labelled":
@@ -324,8 +334,22 @@ class SegDataset(Dataset[Any]):
         window = CropAndFlip.of(crop, flip, reader.sides)
         training = training_statistics(self.manifest, self.fold)
         mean_std = None if training is None else mean_and_deviation(self.fields, training)
-        batches = Batches(reader, self._rows, batch_size, window, mean_std)
+        row_weights = order.weights if isinstance(order, Order) else None
+        batches = Batches(reader, self._rows, batch_size, window, mean_std, row_weights, self._holding(window))
         return Loader(batches, order, ReadAhead(threads, ahead, drop_behind), output, pin_memory, self._memory)
+
+    def _holding(self, window: CropAndFlip | None) -> Holding | None:
+        """Return the draw of windows by their classes, if the crop asks for it."""
+        if window is None or not isinstance(window.crop, RandomCrop) or not window.crop.follows_classes:
+            return None
+        index = ClassIndex.of(self._pack)
+        if index.field.name not in [field.name for field in self._stored]:
+            raise RequestError(f"crop={window.crop!r} needs the field {index.field.name!r}, which is not read")
+        return Holding.of(index, self._rows, window, window.crop)
+
+    def row_weights(self, weights: Weights) -> RowWeights:
+        """Return the weights of the rows by their classes, for `Order`."""
+        return RowWeights.of(ClassIndex.of(self._pack), self._rows, weights)
 
     def _window(self, reader: RowReader, alone: bool) -> Window:
         """Return the window of `shuffle="window"`: regions of the disk, or whole shards where these are fetched."""

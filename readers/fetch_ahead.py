@@ -24,7 +24,7 @@ def fetch_ahead(batches: Batches, coming: Iterator[BatchRows], at_once: int, ran
     pack = batches.reader.pack
     if pack.cached is None or all(map(pack.has_all, batches.rows.ranges)):
         return None
-    shards = (pack.shards_of(batches.in_pack(batch.rows)) for batch in coming)
+    shards = (pack.shards_of(batches.in_pack(batch)) for batch in coming)
     first = list(islice(shards, at_once))
     needed = sum(pack.table.bytes(shard) for shard in {shard for batch in first for shard in batch})
     budget = pack.cached.cache.budget.limit()

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
-from itertools import islice
+from itertools import count, islice
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +19,7 @@ from readers.batches import Batches, ReadAhead
 from readers.contract.errors import ReadError, RequestError
 from readers.contract.fields import IMAGE, LABEL, Field
 from readers.device import DeviceBatches
+from readers.drawn import EVERY, BatchDraw, Drawn
 from readers.epoch import BatchRows, Epoch
 from readers.fetch_ahead import fetch_ahead
 from readers.finish import Augment, Finish, MeanStd
@@ -70,6 +71,9 @@ class Loader:
         self._memory = memory  # of the data set: the next loader finds the blocks of this one
         memory.keep = max(memory.keep, 2 * (ahead.batches + 2))
         self._lease: Lease = _pinned if pinned else memory.lease
+        self._reads = count()
+        self.drawn = Drawn(batches.class_names)
+        """The count of what was delivered since this loader was made; it prints as a table."""
 
     def __len__(self) -> int:
         return self.order.whole().batch_count(self.batch_size)
@@ -137,6 +141,7 @@ class Loader:
         finish = Finish(dtype, mean_std, channels_last, classes, label_dtype, augment, fields, *image, no_data, times)
         batches = replace(self._batches, reader=reader)
         source = Loader(batches, self.order, self._ahead, "torch", self._pin_memory, self._memory)
+        source.drawn = self.drawn
         return DeviceBatches(source, torch.device(device), finish, ahead, self._batch_seed)
 
     def _mean_std(self) -> MeanStd:
@@ -157,7 +162,7 @@ class Loader:
 
     def _pass(self, epoch: Epoch | MixedEpoch) -> Iterator[Batch]:
         process = os.getpid()
-        waiting: deque[tuple[BatchRows, Future[Batch]]] = deque()
+        waiting: deque[tuple[BatchRows, Future[tuple[Batch, BatchDraw]]]] = deque()
         begun = False
         fetching = fetch_ahead(self._batches, epoch.batches(self.batch_size), self.threads, self.order.world_size)
         # An executor's threads end with the interpreter, also when something still refers to this pass.
@@ -190,9 +195,10 @@ class Loader:
             for executor in (pool, prefetcher):
                 executor.shutdown(wait=False, cancel_futures=True)
 
-    def _received(self, rows: BatchRows, future: Future[Batch], fetching: Ahead | None) -> Batch:
+    def _received(self, rows: BatchRows, future: Future[tuple[Batch, BatchDraw]], fetching: Ahead | None) -> Batch:
         """Return the batch, to which from here on only the user refers."""
-        batch = future.result()
+        batch, draw = future.result()
+        self.drawn.add(draw)
         if fetching is not None:
             fetching.received()
         self.order.receive(rows.consumed)
@@ -216,11 +222,11 @@ class Loader:
                 return
             yield from groups.popleft()
 
-    def _read(self, rows: BatchRows) -> Batch:
-        arrays = self._batches.read(rows, self._lease)
+    def _read(self, rows: BatchRows) -> tuple[Batch, BatchDraw]:
+        arrays, draw = self._batches.drawn(rows, self._lease, counts=next(self._reads) % EVERY == 0)
         if self._ahead.drop_behind:
             self._batches.drop(rows)
-        return arrays if self._output == "numpy" else tuple(map(as_tensor, arrays))
+        return arrays if self._output == "numpy" else tuple(map(as_tensor, arrays)), draw
 
 
 def _text(field: Field) -> str:
