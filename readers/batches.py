@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from readers.batch_memory import Lease
 from readers.contract.errors import RequestError
-from readers.contract.fields import LABEL
-from readers.contract.kinds import CLASSES
+from readers.contract.fields import Field
 from readers.crop import CropAndFlip
 from readers.drawn import BatchDraw, pixels_of
 from readers.epoch import BatchRows
@@ -74,19 +73,18 @@ class Batches:
         return arrays, BatchDraw(len(in_pack), held.classes, again, above, self._counted(arrays) if counts else None)
 
     @property
-    def class_names(self) -> tuple[str, ...]:
-        """The names of the classes, if rows or windows are drawn by them."""
-        index = self.weights.index if self.weights is not None else self.holding.index if self.holding else None
-        return () if index is None else index.names
+    def label(self) -> Field | None:
+        """The label by whose classes rows or windows are drawn; None if they are not."""
+        if self.holding is not None:
+            return self.holding.index.field
+        return None if self.weights is None else self.weights.field
 
     def _counted(self, arrays: Arrays) -> NDArray[np.int64] | None:
-        """Return the pixels of each class in each window; None if rows are not drawn by classes."""
-        names = self.class_names
-        labels = [number for number, label in enumerate(self.reader.fields) if label.field.kind == CLASSES]
-        if not names or not labels:
-            return None
-        first = next((n for n in labels if self.reader.fields[n].field.name == LABEL), labels[0])
-        return pixels_of(self.reader.fields[first].field, arrays[first], len(names))
+        """Return the pixels of each class in each window; None if rows are not drawn by classes that are read."""
+        for delivered, array in zip(self.reader.fields, arrays, strict=True):
+            if self.label is not None and delivered.field.name == self.label.name:
+                return pixels_of(delivered.field, array)
+        return None
 
     def prefetch(self, batches: Sequence[BatchRows]) -> None:
         """Ask the kernel to read batches from the disk before they are needed: of fields in tiles only the tiles that

@@ -1,4 +1,4 @@
-"""`Drawn`: what a loader has really delivered: how often each class was asked for, and how much of it was there."""
+"""`DrawnWindows`: what a loader has really delivered: how often each class was asked for, and how much of it was there."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class BatchDraw(NamedTuple):
 
 
 @dataclass
-class Drawn:
+class DrawnWindows:
     """The windows that the user has received since the loader was made; `clear` begins again.
 
     Pixels are counted in the delivered labels, without padding. They are counted in one batch of
@@ -57,6 +57,11 @@ class Drawn:
 
     def __post_init__(self) -> None:
         self.clear()
+
+    @classmethod
+    def of(cls, label: Field | None) -> DrawnWindows:
+        """Return no windows of a loader that draws by the classes of this label."""
+        return cls(() if label is None or label.classes is None else tuple(label.classes.names))
 
     def clear(self) -> None:
         """Forget all windows."""
@@ -95,8 +100,9 @@ class Drawn:
         return "\n".join([f"{head}; classes of {self.counted:,} windows:", title, *lines])
 
 
-def pixels_of(label: Field, rows: Sequence[NDArray[Any]] | NDArray[Any], classes: int) -> NDArray[np.int64]:
+def pixels_of(label: Field, rows: Sequence[NDArray[Any]] | NDArray[Any]) -> NDArray[np.int64]:
     """Return the pixels of each class in each delivered label of a batch."""
+    classes = len(label.classes or ())
     if label.form == ONEHOT:
         counts = [[int(np.count_nonzero(plane)) for plane in planes] for planes in rows]
     else:

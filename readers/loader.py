@@ -19,7 +19,7 @@ from readers.batches import Batches, ReadAhead
 from readers.contract.errors import ReadError, RequestError
 from readers.contract.fields import IMAGE, LABEL, Field
 from readers.device import DeviceBatches
-from readers.drawn import EVERY, BatchDraw, Drawn
+from readers.drawn import EVERY, BatchDraw, DrawnWindows
 from readers.epoch import BatchRows, Epoch
 from readers.fetch_ahead import fetch_ahead
 from readers.finish import Augment, Finish, MeanStd
@@ -72,7 +72,7 @@ class Loader:
         memory.keep = max(memory.keep, 2 * (ahead.batches + 2))
         self._lease: Lease = _pinned if pinned else memory.lease
         self._reads = count()
-        self.drawn = Drawn(batches.class_names)
+        self.drawn = DrawnWindows.of(batches.label)
         """The count of what was delivered since this loader was made; it prints as a table."""
 
     def __len__(self) -> int:

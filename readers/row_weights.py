@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from readers.class_index import ClassIndex
 from readers.contract.errors import RequestError
+from readers.contract.fields import Field
 from readers.epoch import Run
 from readers.permutation import Numbers, keys_of
 from readers.row_ranges import RowRanges
@@ -30,7 +31,8 @@ class RowWeights:
     """
 
     name: str
-    index: ClassIndex
+    field: Field
+    """The label whose classes weigh the rows."""
     ends: NDArray[np.float64]
     """For each row the weights of this row and all before it."""
 
@@ -51,10 +53,10 @@ class RowWeights:
         places = _places(ranges, rows)
         counts = np.bincount(classes, minlength=len(index.names))
         if name == UNIFORM:
-            return cls(repr(weights), index, np.bincount(places, 1 / counts[classes], len(ranges)).cumsum())
+            return cls(repr(weights), index.field, np.bincount(places, 1 / counts[classes], len(ranges)).cumsum())
         factors = np.ones(len(ranges))
         np.maximum.at(factors, places, np.sqrt(threshold * len(ranges) / counts[classes]))
-        return cls(repr(weights), index, factors.cumsum())
+        return cls(repr(weights), index.field, factors.cumsum())
 
     def rows(self, slots: Numbers, runs: Sequence[Run]) -> Numbers:
         """Return the row of each slot of an epoch."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import pickle
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from class_scenes import COUNT, NAMES, RIDER, SIDES, TRAIN, VOLUME, label, make_pack
+from conftest import make_varied_raw, pack
 from numpy.typing import NDArray
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -424,3 +427,33 @@ def test_cells_of_another_label_are_noticed_where_they_are_read(tmp_path: Path) 
     holding = Holding.of(index, RowRanges([range(20)]), window, window.crop)
     with pytest.raises(DamagedError, match="do not fit its label"):
         holding._pixel(1, 4, np.array([0, 0]), np.array([64, 64]), 5)
+
+
+def test_a_pack_that_is_read_through_a_cache_draws_the_same(out: Path, tmp_path: Path) -> None:
+    crop = RandomCrop(SIZE, holds={"rider": 0.5}, most=0.9)
+    cached = open_dataset(out, "train", cache=tmp_path / "cache", cache_bytes="100MB")
+    options: dict[str, Any] = {"shuffle": True, "crop": crop, "weights": "class-uniform"}
+    assert are_equal(received(cached.loader(4, **options)), received(open_dataset(out, "train").loader(4, **options)))
+    shutil.rmtree(shutil.copytree(out, tmp_path / "copy") / "cells")
+    bare = open_dataset(tmp_path / "copy", "train", cache=tmp_path / "cache", cache_bytes="100MB")
+    with pytest.raises(RequestError, match="packer index"):
+        bare.loader(4, **options)
+
+
+def test_rows_of_many_sizes_and_splits_are_drawn(tmp_path: Path) -> None:
+    sides = [(40, 300), (150, 70), (64, 64), (500, 30), (7, 9)]
+    raw = make_varied_raw(tmp_path / "raw", {"train": sides, "val": sides[::-1], "test": sides[:2]})
+    out = pack(raw.path, tmp_path / "out", "--labels", "index", "--size", "native")
+    for split in ("train", "val", "all"):
+        dataset = open_dataset(out, split)
+        name = dataset.classes.names[1]
+        loader = dataset.loader(3, shuffle=True, crop=RandomCrop((50, 60), holds={name: 1.0}, most=0.9))
+        for batch, (_, labels) in zip(loader.order.coming().batches(3), loader, strict=True):
+            assert (labels == 1).any(dim=2).any(dim=1).all()
+            rows = {dataset._rows.at(np.arange(len(dataset)))[index] for index in range(len(dataset))}
+            assert set(loader._batches.in_pack(batch)) <= rows
+
+
+def test_a_weighted_order_can_be_sent_to_other_processes(train: SegDataset) -> None:
+    order = Order(train, weights="repeat-factor", seed=9)
+    assert list(pickle.loads(pickle.dumps(order))) == list(order)  # noqa: S301 - it is our own
