@@ -1,4 +1,4 @@
-"""`DrawnWindows`: what a loader has really delivered: how often each class was asked for, and how much of it was there."""
+"""`DrawnWindows`: what a loader has delivered: how often each class was asked for, and how much of it was there."""
 
 from __future__ import annotations
 
