@@ -18,9 +18,9 @@ unexport PYTHONDONTWRITEBYTECODE
 PIXELS = annotations_coco_shapes build build_golden contract_other_fields contract_statistics decoding decoding_bands \
 	decoding_fast_decode decoding_hard_files decoding_kinds decoding_lzw decoding_orientation decoding_png_length \
 	decoding_unfilter_kernel docs_public_sets fields_all_kinds fields_kinds fields_kinds_read fields_selected \
-	formats_columns formats_foreign kernels pixels_area_kernel pixels_geometry pixels_ids pixels_label_kernels \
+	formats_columns formats_foreign kernels packs_index pixels_area_kernel pixels_geometry pixels_ids pixels_label_kernels \
 	pixels_labels pixels_multilabel pixels_stored pixels_values readers_collate readers_crop readers_device \
-	readers_encodings readers_laws readers_loader readers_mix readers_native readers_scaled readers_slot_loader \
+	readers_encodings readers_holding readers_laws readers_loader readers_mix readers_native readers_scaled readers_slot_loader \
 	readers_tiles sources_pack_fields
 
 .PHONY: demo test test-all recipes docs samples picture pictures clean

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from readers.batch_memory import Lease
 from readers.contract.fields import Field
+from readers.drawn import BatchDraw
 from readers.fetch_ahead import Fetching
 from readers.statistics import MeanStd
 from readers.tone import Tone
@@ -62,6 +63,15 @@ class BatchReader(Protocol):
 
     def read(self, batch: Any, lease: Lease) -> tuple[Any, ...]:
         """Return a batch in memory from `lease`."""
+        ...
+
+    def drawn(self, batch: Any, lease: Lease, counts: bool = False) -> tuple[tuple[Any, ...], BatchDraw]:
+        """Return the same, and how it was drawn; with `counts` also the pixels of its classes."""
+        ...
+
+    @property
+    def label(self) -> Field | None:
+        """The label by whose classes rows or windows are drawn; None if they are not."""
         ...
 
     def prefetch(self, batches: Sequence[Any]) -> None:

@@ -7,21 +7,23 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from readers.batch_memory import Lease
 from readers.contract.errors import RequestError
 from readers.contract.fields import LABEL, Field
 from readers.crop import CropAndFlip, RandomCrop
+from readers.drawn import BatchDraw, pixels_of
 from readers.epoch import BatchRows
 from readers.fetch_ahead import Fetching, fetch_ahead
+from readers.holding import HeldRows, HeldWindows, Holding
 from readers.machine import usable_cores
 from readers.on_device import read_raw
-from readers.permutation import Numbers
 from readers.row_ranges import RowRanges
 from readers.row_reader import RowReader
+from readers.row_weights import RowWeights
 from readers.statistics import MeanStd
 from readers.tone import BatchTones, Tone
-from readers.windows import BatchWindows
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ class Batches:
     """True if windows are made on the device: a batch is a `RawBatch`."""
     mean_std: MeanStd | None
     """Mean and standard deviation of the training split's images; None if it is not clear which split that is."""
+    weights: RowWeights | None = None
+    holding: Holding | None = None
 
     def __post_init__(self) -> None:
         if self.size < 1:
@@ -87,17 +91,42 @@ class Batches:
 
     def fetch_ahead(self, coming: Callable[[], Iterator[BatchRows]], at_once: int, ranks: int) -> Fetching | None:
         """Begin to fetch the shards of coming batches; None if there is nothing to fetch."""
-        rows = (self.in_pack(batch.rows) for batch in coming())
-        return fetch_ahead(self.reader.pack, self.rows.ranges, rows, at_once, ranks)
+        return fetch_ahead(self.reader.pack, self.rows.ranges, map(self.in_pack, coming()), at_once, ranks)
 
     def read(self, batch: BatchRows, lease: Lease) -> tuple[Any, ...]:
         """Return a batch in memory from `lease`: arrays, or a `RawBatch` for the device."""
-        in_pack = self.in_pack(batch.rows)
-        reading = in_pack, lease, self._windows(batch, in_pack), self._tones(batch)
-        return read_raw(self.reader, *reading) if self.on_device else self.reader.read(*reading)
+        return self.drawn(batch, lease)[0]
+
+    def drawn(self, batch: BatchRows, lease: Lease, counts: bool = False) -> tuple[tuple[Any, ...], BatchDraw]:
+        """Return the same, and how it was drawn; with `counts` also the pixels of its classes."""
+        held = self.held(batch)
+        in_pack = held.rows.tolist()
+        windows, again, above = self._windows(batch, held)
+        draw, reading = (
+            BatchDraw(len(in_pack), held.classes, again, above),
+            (in_pack, lease, windows, self._tones(batch)),
+        )
+        if self.on_device:
+            return read_raw(self.reader, *reading), draw
+        arrays = self.reader.read(*reading)
+        return arrays, draw._replace(pixels=self._counted(arrays) if counts else None)
 
     def _tones(self, batch: BatchRows) -> BatchTones | None:
         return None if self.tone is None else self.tone.of_batch(batch.rows, batch.runs)
+
+    @property
+    def label(self) -> Field | None:
+        """The label by whose classes rows or windows are drawn; None if they are not."""
+        if self.holding is not None:
+            return self.holding.index.field
+        return None if self.weights is None else self.weights.field
+
+    def _counted(self, arrays: Sequence[NDArray[Any]]) -> NDArray[np.int64] | None:
+        """Return the pixels of each class in each window; None if rows are not drawn by classes that are read."""
+        for delivered, array in zip(self.reader.fields, arrays, strict=True):
+            if self.label is not None and delivered.field.name == self.label.name:
+                return pixels_of(delivered.field, array)
+        return None
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -118,27 +147,39 @@ class Batches:
         """Ask the kernel to read batches from the disk before they are needed: of fields in tiles only the tiles that
         the windows touch."""
         if self.crop is None or not self.reader.reads_parts:
-            self.reader.prefetch(self.in_pack(np.concatenate([batch.rows for batch in batches])))
+            self.reader.prefetch([row for batch in batches for row in self.in_pack(batch)])
             return
         for batch in batches:
-            in_pack = self.in_pack(batch.rows)
+            held = self.held(batch)
+            in_pack = held.rows.tolist()
             if self.reader.are_near(in_pack):  # the sizes of native rows are in their shards
-                self.reader.prefetch(in_pack, self._windows(batch, in_pack))
+                self.reader.prefetch(in_pack, self._windows(batch, held).windows)
 
     def drop(self, batch: BatchRows) -> None:
         """Take what was read of a batch out of the page cache: it is not needed again soon."""
-        in_pack = self.in_pack(batch.rows)
-        self.reader.drop(in_pack, self._windows(batch, in_pack) if self.reader.reads_parts else None)
+        held = self.held(batch)
+        self.reader.drop(held.rows.tolist(), self._windows(batch, held).windows if self.reader.reads_parts else None)
 
-    def _windows(self, batch: BatchRows, in_pack: list[int]) -> BatchWindows | None:
+    def _windows(self, batch: BatchRows, held: HeldRows) -> HeldWindows:
         """Return the windows of a batch, if it is cropped, flipped or has tones."""
         crop = self.crop or (CropAndFlip(None, False) if self.tone is not None and not self.reader.native else None)
-        return None if crop is None else crop.windows(batch.rows, batch.runs, self.reader.sizes(in_pack))
+        if crop is None:
+            return HeldWindows(None)
+        sizes = self.reader.sizes(held.rows.tolist())
+        if self.holding is None:
+            return HeldWindows(crop.windows(batch.rows, batch.runs, sizes))
+        return self.holding.windows(batch, held, sizes)
 
-    def in_pack(self, rows: Numbers) -> list[int]:
-        """Return rows of the data set as rows of the pack."""
-        in_pack: list[int] = self.rows.at(rows).tolist()
-        return in_pack
+    def held(self, batch: BatchRows) -> HeldRows:
+        """Return the rows of the pack that a batch reads."""
+        rows = batch.rows if self.weights is None else self.weights.rows(batch.rows, batch.runs)
+        in_pack = self.rows.at(rows)
+        return HeldRows(in_pack) if self.holding is None else self.holding.replaced(batch, in_pack)
+
+    def in_pack(self, batch: BatchRows) -> list[int]:
+        """Return the rows of the pack that a batch reads."""
+        rows: list[int] = self.held(batch).rows.tolist()
+        return rows
 
     def bytes(self) -> int:
         """Return about how many bytes of the disk a batch has: as if all rows were as large as the first."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -27,6 +27,8 @@ Flip = bool | Literal["all"]
 _NO, _ONE = np.uint64(0), np.uint64(1)
 _TURNED = np.array([0, FLIPS[-2], FLIPS[-1] | FLIPS[-2], FLIPS[-1]], np.uint64)
 """The flip that makes 0 to 3 quarter turns of a window; for 1 and 3, lines and columns have changed places before."""
+ROUNDING = 1e-9
+"""Shares such as ten times 0.1 may sum up to so much more than 1."""
 
 
 @dataclass(frozen=True)
@@ -80,9 +82,19 @@ class RandomCrop(CenterCrop):
     `torch.manual_seed`, or a DataLoader's `generator`, decides them. A smaller picture lies anywhere in the window, and
     is padded as by CenterCrop. With `scale=(0.5, 2.0)` both sides of a picture are scaled by a random number between
     these before: pictures by two neighbours on each side, all other fields by the nearest pixel.
+
+    A loader also draws windows by the classes in them: see `holds`, `most` and `foreground`.
     """
 
     scale: tuple[float, float] = (1, 1)
+    holds: Mapping[str | int, float] | None = None
+    """Only for a loader, as all that follows: classes, by name or number, and the share of windows that hold each."""
+    holds_rows: Literal["share", "uniform"] = "share"
+    """A row with that class is drawn by its pixels of the class, or each such row equally often."""
+    most: float = 1
+    """The largest share of a window's pixels that one class may have; after `TRIES` windows the last one is taken."""
+    foreground: float = 0
+    """The share of windows over a class of their row that is not class 0, as nnU-Net draws them."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -90,6 +102,19 @@ class RandomCrop(CenterCrop):
             raise RequestError(f"scale={self.scale!r}: expected two numbers above 0, such as (0.5, 2.0)")
         if self.scales and len(self.size) != 2:
             raise RequestError(f"scale={self.scale!r}: scales pictures, and {self.size} is a window of volumes")
+
+        shares = list((self.holds or {}).values())
+        if any(share < 0 for share in shares) or sum(shares) > 1 + ROUNDING:
+            raise RequestError(f"holds={self.holds!r}: expected shares from 0 on that sum up to 1 at most")
+        if self.holds_rows not in ("share", "uniform"):
+            raise RequestError(f'holds_rows={self.holds_rows!r}: expected "share" or "uniform"')
+        if not 0 < self.most <= 1 or not 0 <= self.foreground <= 1:
+            raise RequestError(f"most={self.most!r}, foreground={self.foreground!r}: expected shares up to 1")
+
+    @property
+    def follows_classes(self) -> bool:
+        """True if windows are drawn by the classes in them."""
+        return bool(self.holds) or self.most < 1 or self.foreground > 0
 
     @property
     def scales(self) -> bool:
@@ -103,6 +128,8 @@ class RandomCrop(CenterCrop):
         return scaled_sides(sides, between(self.scale, drawn))
 
     def _start(self, spare: NDArray[np.int64]) -> list[int]:
+        if self.follows_classes:
+            raise RequestError("holds=, most= and foreground= draw by the classes of a pack: use loader(crop=…)")
         return [int(torch.randint(min(0, pixels), max(0, pixels) + 1, ())) for pixels in spare.tolist()]
 
 
@@ -200,23 +227,34 @@ class CropAndFlip:
             raise RequestError(f"turn=True: quarter turns need squares, found {found}; pass crop= with equal sides")
         return cls(window, flip, turn) if window or flip or turn else None
 
-    def windows(self, rows: Numbers, runs: Sequence[Run], sizes: NDArray[Any]) -> BatchWindows:
-        """Return the windows of the rows of a batch, whose sides are `sizes`."""
+    def scaled(self, rows: Numbers, runs: Sequence[Run], sizes: NDArray[Any]) -> NDArray[Any]:
+        """Return the sides that the rows of a batch are scaled to."""
+        if not isinstance(self.crop, RandomCrop) or not self.crop.scales:
+            return sizes
+        return scaled_sides(sizes, between(self.crop.scale, draws(rows, runs, "scale", 1)[0])[:, None])
+
+    def windows(
+        self, rows: Numbers, runs: Sequence[Run], sizes: NDArray[Any], spans: Spans | None = None, attempt: int = 0
+    ) -> BatchWindows:
+        """Return the windows of the rows of a batch, whose sides are `sizes`, over `spans`: the same for each `attempt`
+        but for their starts."""
         down, across, pose, deep = dice(rows, runs, "cut", 4)
         flips, swaps = self._poses(pose, sizes.shape[1])
         if self.crop is None:
             return BatchWindows(None, 0, np.zeros_like(sizes).tolist(), flips, None, swaps)
-        scaled = None
-        if isinstance(self.crop, RandomCrop) and self.crop.scales:
-            scales = between(self.crop.scale, draws(rows, runs, "scale", 1)[0])
-            scaled = sizes = scaled_sides(sizes, scales[:, None])
-        spare = spare_pixels(sizes, self.crop.size)
+        scaled = self.scaled(rows, runs, sizes)
+        spare = spare_pixels(scaled, self.crop.size)
         if isinstance(self.crop, RandomCrop):
+            if attempt:
+                down, across, deep = dice(rows, runs, f"cut {attempt}", 3)
             drawn = np.stack([deep, down, across][-spare.shape[1] :], 1)
-            starts = np.minimum(spare, 0) + (drawn % (np.abs(spare) + 1).astype(np.uint64)).astype(np.int64)
+            first, last = np.minimum(spare, 0), np.maximum(spare, 0)
+            if spans is not None:
+                first, last = spans.starts(first, last, self.crop.size)
+            starts = first + (drawn % (last - first + 1).astype(np.uint64)).astype(np.int64)
         else:
             starts = centered(spare)
-        scaled_to = None if scaled is None else scaled.tolist()
+        scaled_to = None if scaled is sizes else scaled.tolist()
         return BatchWindows(self.crop.size, self.crop.pad, starts.tolist(), flips, scaled_to, swaps)
 
     def _poses(self, drawn: Words, axes: int) -> tuple[list[int], list[bool] | None]:
@@ -229,3 +267,18 @@ class CropAndFlip:
             return flips.tolist(), None
         turns = drawn >> np.uint64(59) & np.uint64(3)
         return (flips ^ _TURNED[turns]).tolist(), (turns % 2 == 1).tolist()
+
+
+class Spans(NamedTuple):
+    """For each row of a batch the part of it, scaled, that its window must cover; none where it ends at 0."""
+
+    begins: NDArray[np.int64]
+    ends: NDArray[np.int64]
+
+    def starts(
+        self, first: NDArray[np.int64], last: NDArray[np.int64], size: Sides
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the first and the last start of each window that covers its part, of those that were possible."""
+        covers = self.ends > 0
+        low = np.where(covers, np.maximum(first, self.ends - np.asarray(size)), first)
+        return low, np.where(covers, np.minimum(last, self.begins), last)

@@ -6,7 +6,7 @@ import itertools
 import operator
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -17,6 +17,7 @@ from readers.augmentation import Augmentation
 from readers.batch_memory import BatchMemory, Lease
 from readers.batches import Batches, ReadAhead
 from readers.choose_rows import choose_rows, choose_splits, parts_with
+from readers.class_index import ClassIndex
 from readers.collate import register_collate
 from readers.colour import Colour
 from readers.contract.classes import ClassTable
@@ -27,10 +28,11 @@ from readers.contract.manifest import ALL, Manifest
 from readers.contract.place import Place
 from readers.contract.statistics import Statistics, class_counts
 from readers.contract.tiles import tile_starts, window_key
-from readers.crop import CenterCrop, Flip
+from readers.crop import CenterCrop, CropAndFlip, Flip, RandomCrop
 from readers.delivered import Forms, LabelForm, delivered, forms_of
 from readers.epoch import Window
 from readers.find_key import find_key
+from readers.holding import Holding
 from readers.loader import Loader, Output
 from readers.location import CacheBytes, Location, Verify
 from readers.mix import Mix, MixedOrder, Side
@@ -42,6 +44,7 @@ from readers.row_pictures import RowPictures, Style, as_image
 from readers.row_ranges import joined
 from readers.row_reader import Arrays, RowReader
 from readers.row_sheet import Choice, row_sheet
+from readers.row_weights import RowWeights, Weights
 from readers.samples import SampleReader, Transform
 from readers.sliding_windows import SlidingWindows
 from readers.statistics import (
@@ -310,6 +313,7 @@ class SegDataset(Dataset[Any]):
         mix_end: Side = "labelled",
         partners: int = 0,
         windows: Sides | SlidingWindows | None = None,
+        weights: Weights | None = None,
     ) -> Loader:
         """Return a loader of whole batches of the data set's fields, read by threads `ahead` of use.
 
@@ -320,9 +324,10 @@ class SegDataset(Dataset[Any]):
         "onehot" or "index", by default the data set's form. `output`: "torch" or "numpy". `pin_memory`: by default
         where there is CUDA. `drop_behind`: drop rows from the page cache once they are read, for data read only once.
         `mix={"labelled": 8, "unlabelled": 24}`: 8 rows with a label and then 24 without one in each batch; the epoch
-        ends with the side `mix_end`; see `MixedOrder`. `partners=1`: a batch has its fields twice, of its rows and of a
-        partner of each; see `PartnerBatches`. `windows`: batches (keys, images, labels) of all windows of this size of
-        all rows, in order; each row is on one rank; see `SlidingWindows`.
+        ends with the side `mix_end`; see `MixedOrder`. `weights`: rows with rare classes come more often; see `Order`.
+        `partners=1`: a batch has its fields twice, of its rows and of a partner of each; see `PartnerBatches`.
+        `windows`: batches (keys, images, labels) of all windows of this size of all rows, in order; each row is on one
+        rank; see `SlidingWindows`.
         """
         reader = self._batch_reader(labels)
         reading = ReadAhead(threads, ahead, drop_behind)
@@ -338,7 +343,7 @@ class SegDataset(Dataset[Any]):
                 "drop_last": drop_last,
                 "pad": pad,
             }
-            others |= {"mix": mix, "partners": partners}
+            others |= {"mix": mix, "partners": partners, "weights": weights}
             augmentation = Augmentation(CenterCrop(chosen.size), normalize=normalize, dtype=dtype)
             cut = self._batches(batch_size, reader, augmentation)
             return window_loader(cut, chosen, others, rank, world_size, reading, output, pin_memory, self._memory)
@@ -346,13 +351,20 @@ class SegDataset(Dataset[Any]):
             shuffle = self._near_shuffle(reader, mix is None)
         options: dict[str, Any] = {"shuffle": shuffle, "seed": seed, "rank": rank, "world_size": world_size}
         options |= {"drop_last": drop_last, "pad": pad}
-        order = Order(len(self), **options) if mix is None else MixedOrder(self, mix, mix_end=mix_end, **options)
+        if mix is not None and weights is not None:
+            raise RequestError(f"mix={mix!r} and weights={weights!r}: a batch has its rows from one of them")
+        order: Order | MixedOrder
+        if mix is None:
+            order = Order(self, weights=weights, **options)
+        else:
+            order = MixedOrder(self, mix, mix_end=mix_end, **options)
         if isinstance(order, MixedOrder) and order.batch_size != batch_size:
             raise RequestError(f"mix={mix!r} makes batches of {order.batch_size} rows, but batch_size={batch_size}")
         if mix is None and mix_end != "labelled":
             raise RequestError(f"mix_end={mix_end!r} needs mix=")
         sides = [range(len(self))] if mix is None else [self.labelled_rows, self.unlabelled_rows]
         own = self._batches(batch_size, reader, Augmentation(crop, flip, turn, colour, normalize, dtype), on)
+        own = replace(own, weights=order.weights if isinstance(order, Order) else None)
         batches = PartnerBatches.of(own, sides, partners)
         return Loader(batches, order, reading, output, pin_memory, self._memory)
 
@@ -380,11 +392,25 @@ class SegDataset(Dataset[Any]):
             raise RequestError(f'on={on!r}: expected "cpu" or "device"')
         fields = [delivered.field for delivered in reader.fields]
         window, tone = augmentation.cut(reader.sides), augmentation.tone(fields, mean_std)
-        return Batches(reader, self._rows, size, window, tone, on == "device", mean_std)
+        holding = self._holding(window)
+        return Batches(reader, self._rows, size, window, tone, on == "device", mean_std, holding=holding)
 
     def _mean_std(self) -> MeanStd | None:
         """Return mean and deviation of the training rows' images; None if it is not clear which rows these are."""
         return training_mean_std(self.manifest, self.fold, self.fields)
+
+    def _holding(self, window: CropAndFlip | None) -> Holding | None:
+        """Return the draw of windows by their classes, if the crop asks for it."""
+        if window is None or not isinstance(window.crop, RandomCrop) or not window.crop.follows_classes:
+            return None
+        index = ClassIndex.of(self._pack)
+        if index.field.name not in [field.name for field in self._stored]:
+            raise RequestError(f"crop={window.crop!r} needs the field {index.field.name!r}, which is not read")
+        return Holding.of(index, self._rows, window, window.crop)
+
+    def row_weights(self, weights: Weights) -> RowWeights:
+        """Return the weights of the rows by their classes, for `Order`."""
+        return RowWeights.of(ClassIndex.of(self._pack), self._rows, weights)
 
     def _near_shuffle(self, reader: RowReader, alone: bool) -> Window:
         """Return the window of `shuffle="window"`: regions of the disk, or whole shards where these are fetched."""

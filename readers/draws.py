@@ -26,4 +26,9 @@ def dice(rows: Numbers, runs: Sequence[Run], purpose: str, count: int) -> Words:
 
 def draws(rows: Numbers, runs: Sequence[Run], purpose: str, count: int) -> NDArray[np.float64]:
     """Return this many lines of random numbers from 0 to below 1, one for each row."""
-    return (dice(rows, runs, purpose, count) >> np.uint64(11)).astype(np.float64) / (1 << 53)
+    return unit(dice(rows, runs, purpose, count))
+
+
+def unit(words: Words) -> NDArray[np.float64]:
+    """Return random numbers from 0 to below 1 for random words."""
+    return (words >> np.uint64(11)).astype(np.float64) / (1 << 53)

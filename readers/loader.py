@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
-from itertools import islice, zip_longest
+from itertools import count, islice, zip_longest
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +20,7 @@ from readers.batches import ReadAhead
 from readers.contract.errors import ReadError, RequestError
 from readers.contract.fields import IMAGE, Field
 from readers.device import DeviceBatches
+from readers.drawn import EVERY, BatchDraw, DrawnWindows
 from readers.epoch import BatchRows
 from readers.fetch_ahead import Fetching
 from readers.finish import Augment, Finish
@@ -74,6 +75,9 @@ class Loader:
         self._memory = memory  # of the data set: the next loader finds the blocks of this one
         memory.keep = max(memory.keep, 2 * (ahead.batches + 2))
         self._lease: Lease = _pinned if pinned else memory.lease
+        self._reads = count()
+        self.drawn = DrawnWindows.of(batches.label)
+        """The count of what was delivered since this loader was made; it prints as a table."""
 
     def __len__(self) -> int:
         return self.order.whole().batch_count(self.batch_size)
@@ -165,6 +169,7 @@ class Loader:
             finish = finish_by(mean_std_of(normalize, batches.mean_std))
         source = Loader(batches, self.order, self._ahead, "torch", self._pin_memory, self._memory)
         source._hands_raw = True
+        source.drawn = self.drawn
         return DeviceBatches(source, torch.device(device), finish, ahead, self._batch_seed)
 
     def _batch_seed(self) -> int:
@@ -177,7 +182,7 @@ class Loader:
 
     def _pass(self, epoch: BatchPass) -> Iterator[Batch]:
         process = os.getpid()
-        waiting: deque[tuple[BatchRows, Future[Any]]] = deque()
+        waiting: deque[tuple[BatchRows, Future[tuple[Batch, BatchDraw]]]] = deque()
         begun = False
         fetching = self._batches.fetch_ahead(
             lambda: epoch.batches(self.batch_size), self.threads, self.order.world_size
@@ -212,9 +217,10 @@ class Loader:
             for executor in (pool, prefetcher):
                 executor.shutdown(wait=False, cancel_futures=True)
 
-    def _received(self, rows: BatchRows, future: Future[Any], fetching: Fetching | None) -> Batch:
+    def _received(self, rows: BatchRows, future: Future[tuple[Batch, BatchDraw]], fetching: Fetching | None) -> Batch:
         """Return the batch, to which from here on only the user refers."""
-        batch: Batch = future.result()
+        batch, draw = future.result()
+        self.drawn.add(draw)
         if fetching is not None:
             fetching.received()
         self.order.receive(rows.consumed)
@@ -238,22 +244,25 @@ class Loader:
                 return
             yield from groups.popleft()
 
-    def _read(self, rows: BatchRows) -> Batch:
-        batches = self._batches
-        batch = batches.read(rows, self._lease)
+    def _read(self, rows: BatchRows) -> tuple[Batch, BatchDraw]:
+        batch, draw = self._batches.drawn(rows, self._lease, counts=next(self._reads) % EVERY == 0)
         if self._ahead.drop_behind:
-            batches.drop(rows)
+            self._batches.drop(rows)
+        return self._output_of(batch), draw
+
+    def _output_of(self, batch: tuple[Any, ...]) -> Batch:
+        """Return a batch as the user asked for it."""
         if isinstance(batch, RawBatch):
-            return batch if self._hands_raw else self._made(batch)
+            if self._hands_raw:
+                return batch
+            made = batch.made()
+            return made if self._output == "torch" else tuple(tensor.numpy() for tensor in made)
         if self._output == "numpy":
             return batch
-        bits = batches.tone.bits_of if batches.tone is not None else None
-        tensors = zip_longest(batches.parts, map(_as_part, batch))  # the rows of each pack have no name
+        tone = self._batches.tone
+        bits = tone.bits_of if tone is not None else None
+        tensors = zip_longest(self._batches.parts, map(_as_part, batch))  # the rows of each pack have no name
         return tuple(tensor.view(torch.bfloat16) if bits and name == bits else tensor for name, tensor in tensors)
-
-    def _made(self, batch: RawBatch) -> Batch:
-        tensors = batch.made()
-        return tensors if self._output == "torch" else tuple(tensor.numpy() for tensor in tensors)
 
 
 def _text(field: Field) -> str:

@@ -5,14 +5,22 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator, Mapping, Sized
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from readers.apart import NOTHING_OPEN, Opened
 from readers.contract.errors import RequestError
-from readers.epoch import CHUNK, End, Epoch, Window
+from readers.epoch import CHUNK, End, Epoch, Run, Window
 from readers.permutation import MOST_ROWS
+from readers.row_weights import RowWeights, Weights
 
 Shuffle = bool | Literal["window"] | Window
+
+
+@runtime_checkable
+class Weighable(Protocol):
+    """A data set that weighs its rows by their classes."""
+
+    def row_weights(self, weights: Weights) -> RowWeights: ...
 
 
 class Order:
@@ -22,6 +30,9 @@ class Order:
     alone, and with `Window(apart=True)` also on their number. Ranks get equal numbers of rows: the rest is left out
     with `drop_last`, or filled up with rows from the epoch's beginning with `pad` (`padding` is their number), the
     default where rows are shuffled. With neither, as for evaluation, each row comes once and ranks may differ by one.
+
+    `weights="repeat-factor"` or `"class-uniform"`, of a data set: rows with rare classes come more often. An epoch has
+    as many rows as before; each comes as often as its weight says, rounded up or down. See `RowWeights`.
 
     A pass received to its end is followed by the next epoch, or by the one that `set_epoch` sets. A pass that was left
     early starts again.
@@ -37,7 +48,9 @@ class Order:
         world_size: int = 1,
         drop_last: bool = False,
         pad: bool | None = None,
+        weights: Weights | None = None,
     ) -> None:
+        self.weights = None if weights is None else _weights(rows, weights)
         self.rows = rows if isinstance(rows, int) else len(rows)
         self.shuffle: bool | Window = Window() if shuffle == "window" else _shuffle(shuffle)
         self.seed = operator.index(seed)
@@ -88,6 +101,8 @@ class Order:
             "epoch": self.epoch,
             "consumed": received,
         }
+        if self.weights is not None:
+            state["weights"] = self.weights.name
         if self._apart is None:
             return state
         first, windows = self.coming().dealing(self._apart).open_after(received)
@@ -100,11 +115,16 @@ class Order:
             for name, mine in (("rows", self.rows), ("shuffle", repr(self.shuffle)))
             if state.get(name, mine) != mine
         ]
+        mine = None if self.weights is None else self.weights.name
+        if state.get("weights") != mine:
+            wrong.append(f"weights is {mine} here and was {state.get('weights')}")
         if wrong:
             same = f"; pass shuffle={state['shuffle']} to go on" if state.get("rows") == self.rows else ""
             raise RequestError(f"the state is of another order: {'; '.join(wrong)}{same}")
         expected = set(self.state_dict())
-        if set(state) != expected or not all(isinstance(state[name], int) for name in expected - {"shuffle"}):
+        if set(state) != expected or not all(
+            isinstance(state[name], int) for name in expected - {"shuffle", "weights"}
+        ):
             raise RequestError(f"this is not the state of an order: {dict(state)}")
         if not 0 <= state["consumed"] <= self.rows:
             raise RequestError(f"the state is of another order: consumed {state['consumed']}")
@@ -157,11 +177,19 @@ class Order:
     def _rows(self, epoch: Epoch) -> Iterator[int]:
         received = 0
         for rows in epoch.chunks(CHUNK):
+            if self.weights is not None:
+                rows = self.weights.rows(rows, [Run(epoch.seed, epoch.number, len(rows))])
             for row in rows.tolist():
                 received += 1
                 self.consumed = epoch.consumed(received)
                 yield row
         self.finish()
+
+
+def _weights(rows: object, weights: Weights) -> RowWeights:
+    if isinstance(rows, Weighable):
+        return rows.row_weights(weights)
+    raise RequestError(f"weights={weights!r}: needs a data set, whose rows have classes: Order(dataset, weights=…)")
 
 
 def _shuffle(shuffle: object) -> bool | Window:

@@ -19,6 +19,7 @@ from readers.contract.errors import RequestError
 from readers.contract.fields import LABEL, Field, classes_field
 from readers.contract.kinds import ONEHOT
 from readers.contract.onehot import expand
+from readers.drawn import BatchDraw
 from readers.epoch import BatchRows, Run
 from readers.fetch_ahead import AllFetching, Fetching
 from readers.row_reader import as_series
@@ -139,6 +140,15 @@ class PackBatches:
             out.arrays[number] = self._planes(out.arrays[number], lease)
         parts = tuple(map(as_series, self.fields, out.arrays))
         return (*parts, self._counts(batch)) if self.counts else parts
+
+    def drawn(self, batch: BatchRows, lease: Lease, counts: bool = False) -> tuple[tuple[Any, ...], BatchDraw]:
+        """Return the same, and how many rows it has: classes are counted of one pack alone."""
+        return self.read(batch, lease), BatchDraw(len(batch.rows))
+
+    @property
+    def label(self) -> None:
+        """No label: classes are counted of one pack alone."""
+        return None
 
     @property
     def each_mean_std(self) -> list[MeanStd | None]:

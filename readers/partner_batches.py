@@ -12,6 +12,7 @@ from readers.batch_memory import Lease
 from readers.batch_reader import BatchReader
 from readers.contract.errors import RequestError
 from readers.contract.fields import Field
+from readers.drawn import BatchDraw
 from readers.epoch import BatchRows, Run
 from readers.fetch_ahead import AllFetching, Fetching
 from readers.permutation import Numbers, Permutation, keys_of
@@ -87,7 +88,17 @@ class PartnerBatches:
 
     def read(self, batch: BatchRows, lease: Lease) -> tuple[Any, ...]:
         """Return a batch in memory from `lease`."""
-        return (*self.batches.read(batch, lease), *self.batches.read(self.partners(batch), lease))
+        return self.drawn(batch, lease)[0]
+
+    def drawn(self, batch: BatchRows, lease: Lease, counts: bool = False) -> tuple[tuple[Any, ...], BatchDraw]:
+        """Return the same, and how the rows were drawn, without their partners."""
+        own, draw = self.batches.drawn(batch, lease, counts)
+        return (*own, *self.batches.read(self.partners(batch), lease)), draw
+
+    @property
+    def label(self) -> Field | None:
+        """The label by whose classes rows or windows are drawn; None if they are not."""
+        return self.batches.label
 
     def prefetch(self, batches: Sequence[BatchRows]) -> None:
         """Ask the kernel to read batches from the disk before they are needed."""

@@ -40,5 +40,7 @@ def window_loader(
         return reader.sizes(rows.at(indices).tolist())
 
     order = WindowOrder(len(rows), sizes, windows, rank, world_size)
-    reading = WindowBatches(reader, rows, batches.size, batches.crop, batches.tone, False, batches.mean_std, windows)
+    reading = WindowBatches(
+        reader, rows, batches.size, batches.crop, batches.tone, False, batches.mean_std, windows=windows
+    )
     return Loader(reading, order, ahead, output, pin_memory, memory)

@@ -80,7 +80,7 @@ MixedPacks(packs, weights, classes, changes, end)
 NoPackError(ReadError, FileNotFoundError)
 NpySegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None,
         labelled=None, form=None, cache=None, cache_bytes=None, generation=None, fold=None)
-Order(rows, *, shuffle=True, seed=0, rank=0, world_size=1, drop_last=False, pad=None)
+Order(rows, *, shuffle=True, seed=0, rank=0, world_size=1, drop_last=False, pad=None, weights=None)
     .begin()
     .coming()
     .finish()
@@ -101,7 +101,11 @@ Place(system, transform, no_data='')
     .spacing
 PredictionFile(path, size, dtype, place=None, *, bands=None, fill=0, classes=None, nodata=None, rgb=False)
     .write(pixels, *start)
-RandomCrop(size, pad=0, scale=(1, 1))
+RandomCrop(size, pad=0, scale=(1, 1), holds=None, holds_rows='share', most=1, foreground=0)
+    .follows_classes
+    .foreground
+    .holds
+    .most
     .scale
     .scales
 ReadError(Exception)
@@ -124,12 +128,13 @@ SegDataset(root, split=None, label=None, transform=None, verify=None, staged=Tru
     .loader(batch_size, *, shuffle=False, seed=0, crop=None, flip=False, turn=False, colour=None,
         normalize=False, dtype=None, on='cpu', rank=0, world_size=1, drop_last=False, pad=None, labels=None,
         output='torch', pin_memory=None, threads='auto', ahead=3, drop_behind=False, mix=None,
-        mix_end='labelled', partners=0, windows=None)
+        mix_end='labelled', partners=0, windows=None, weights=None)
     .manifest
     .mean
     .mean_and_deviation(field)
     .percentiles(ranks=(0.5, 50.0, 99.5), field=None, foreground=False)
     .place(index, whole=False)
+    .row_weights(weights)
     .sheet(n=24, seed=0, rows=None, field=None, opacity=None, classes=None, outlines=False, window=None,
         colour_blind=False)
     .show(index, field=None, opacity=None, classes=None, size=None, outlines=False, window=None,

@@ -309,7 +309,7 @@ def test_only_the_lines_of_a_window_are_prefetched(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(shard_module, "absent", lambda path, data, starts: range(len(starts)))
     monkeypatch.setattr(shard_module, "prefetch", lambda data, spans: asked.extend(spans))
     batches.prefetch([batch])
-    windows = batches._windows(batch, [2])
+    windows = batches._windows(batch, batches.held(batch)).windows
     assert windows is not None
     (deep, top, _), (_, height, width) = windows.starts[0], SIDES[2]
     _, begin, _ = data._pack.shard(0).position("image", 2)

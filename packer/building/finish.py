@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,9 @@ from packer.plan.expected import Expected
 from packer.publish.generation import commit
 from packer.runtime import Timer
 from readers.contract.errors import StoreError
+from readers.contract.fields import Field
+from readers.contract.kinds import CLASSES
+from readers.contract.manifest import CELLS
 from readers.contract.receipt_facts import AllReceipts
 
 if TYPE_CHECKING:
@@ -33,6 +37,7 @@ def finish(
     with timer.step("publish"):
         if bucket is None:
             manifest = commit(out, expected.recipe, receipts)
+            _add_cells(out, expected.recipe.fields, receipts)
         else:
             manifest = commit(bucket.store, expected.recipe, receipts, bucket.before)
     return Summary(
@@ -48,6 +53,17 @@ def finish(
         losses=receipts.losses,
         stages=timer.seconds,
     )
+
+
+def _add_cells(out: Path, fields: Sequence[Field], receipts: AllReceipts) -> None:
+    """Count the cells of reused shards that an older release built without."""
+    names = {path.name.removesuffix(f".{CELLS}") for path in (out / CELLS).glob(f"*.{CELLS}")}
+    labels = {field.name for field in fields if field.kind == CLASSES}
+    shards = (facts for facts in receipts.values() if facts.rows)
+    if not names.issuperset(f"{facts.stem}.{field}" for facts in shards for field in labels.intersection(facts.fields)):
+        from packer.workers.add_cells import add_missing_cells  # it opens shards, and new builds need none
+
+        add_missing_cells(out)
 
 
 def keep_facts(summary: Summary, settings: Settings, out: Path, bucket: Bucket | None) -> None:

@@ -48,6 +48,7 @@ GROUPS = {
     "Keep": {
         "verify": ("verify", "Check every byte of a packed data set."),
         "repair": ("repair", "Build damaged shards again."),
+        "index": ("index", "Count the classes in packs of older releases."),
         "diff": ("diff", "Show what a build would change."),
         "log": ("generations", "List the generations."),
         "rollback": ("generations", "Make an older generation current."),

@@ -17,6 +17,7 @@ KERNELS = (
     "packer.pixels.area_kernel",
     "packer.pixels.distinct_kernel",
     "packer.pixels.sample_kernel",
+    "readers.contract.cells_kernel",
     "readers.contract.onehot_kernel",
     "readers.formats.gather_kernel",
     "readers.formats.planes_kernel",

@@ -1,10 +1,11 @@
 """`Copying`: bring a generation's shards and table from one store to another. Every byte is checked on the way.
 
-`stage`, `push` and `pull` copy with it. The files of a shard come first, then its receipt, then the table.
+`stage`, `push` and `pull` copy with it. The files of a shard come before its receipt; cells and the table come last.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 import threading
 from collections.abc import Mapping, Sequence
@@ -22,13 +23,14 @@ from packer.publish.atomic import target_errors
 from packer.publish.conditional_writes import answered
 from packer.publish.direct_file import DirectFile
 from packer.publish.free_space import SHARD_SLACK, check_free_space
-from readers.contract.atomic import move_into_place, partial, sync_folder
+from readers.contract.atomic import make_folder, move_into_place, partial, sync_folder
+from readers.contract.cells import MOST_CELLS_BYTES, cells_path, check_digest
 from readers.contract.errors import DamagedError
-from readers.contract.manifest import SHARDS, Manifest
+from readers.contract.manifest import CELLS, SHARDS, Manifest
 from readers.contract.receipt import FINGERPRINT, SUFFIX
 from readers.contract.shard_table import RECORD, ShardTable, table_header
 from readers.pack import Pack
-from readers.stores.fetch import ExpectedFile, fetch_object, fetch_receipt, files_of_shard, wanted_table
+from readers.stores.fetch import ExpectedFile, fetch_object, fetch_receipt, files_of_shard, read_small, wanted_table
 from readers.stores.folder_store import FolderStore
 from readers.stores.open_store import is_url
 from readers.stores.store import Store
@@ -102,6 +104,7 @@ class Copying:
         with ThreadPoolExecutor(workers) as pool:
             try:
                 damage = [line for line in pool.map(self._damage, shards) if line]
+                damage += [line for line in pool.map(self._damage_of_cells, self._missing_cells()) if line]
             except BaseException:
                 self._stopped.set()
                 raise
@@ -133,6 +136,26 @@ class Copying:
             *files, last = files_of_shard(data, receipt)
             self._put(files, self._advance)
             self._put([last])
+        except DamagedError as error:
+            return str(error)
+        return ""
+
+    def _missing_cells(self) -> list[str]:
+        """Return the files of cells of the generation that the source has, and the target has not in this size."""
+        numbered = ((stem, self._pack.fields_of(number)) for number, stem in enumerate(self._stems))
+        names = {cells_path(Path(), stem, field.name).as_posix() for stem, fields in numbered for field in fields}
+        sent = {entry.name: entry.size for entry in self.source.list(CELLS) if entry.name in names}
+        sizes = {entry.name: entry.size for entry in self.target.list(CELLS)} if sent else {}
+        return [name for name, size in sorted(sent.items()) if sizes.get(name) != size]
+
+    def _damage_of_cells(self, name: str) -> str:
+        """Copy a file of cells; return its damage, or an empty text."""
+        try:
+            data = answered(lambda: read_small(self.source, name, MOST_CELLS_BYTES))
+            check_digest(data, f"{self.source.url}/{name}")
+            if isinstance(self.target, FolderStore):
+                make_folder(self.target.path(name).parent)
+            self._put([ExpectedFile(name, len(data), hashlib.sha256(data).hexdigest(), hashlib.sha256, data)])
         except DamagedError as error:
             return str(error)
         return ""

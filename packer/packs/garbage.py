@@ -22,7 +22,7 @@ from packer.publish.target import REMARKS, STAMPS, TICKETS, tidy
 from packer.publish.target import STAMP_SUFFIX as STAMP
 from packer.publish.ticket import is_ticket
 from readers.contract.errors import DamagedError
-from readers.contract.manifest import GENERATIONS, SHARDS, Manifest
+from readers.contract.manifest import CELLS, GENERATIONS, SHARDS, Manifest
 from readers.contract.receipt import SUFFIX
 from readers.contract.shard_table import table_path
 from readers.stores.folder_store import FolderStore
@@ -97,7 +97,7 @@ def delete_garbage(
 
 
 def _delete_stored(url: str | PathLike[str], keep: int, grace: float, also: Container[int], dry_run: bool) -> Garbage:
-    with seen(url, generations, holes=(SHARDS, STAMPS, REMARKS, TICKETS)) as (folder, store):
+    with seen(url, generations, holes=(SHARDS, CELLS, STAMPS, REMARKS, TICKETS)) as (folder, store):
         garbage = find_garbage(folder, keep, grace, also).below(folder)
         if dry_run:
             return garbage
@@ -146,7 +146,7 @@ def find_garbage(out: Path, keep: int, grace: float, also: Container[int] = ()) 
     old_tables += old_remarks
     old_shards = tuple(
         path
-        for folder in (SHARDS, STAMPS)
+        for folder in (SHARDS, CELLS, STAMPS)
         for path in old(folder)
         if (match := _SHARD.fullmatch(path.name)) and match[1] not in stems
     )

@@ -14,6 +14,7 @@ from packer.packs.verify_rows import WrongRow, damaged_rows, wrong_rows
 from packer.progress import Advance
 from packer.publish.next_manifest import parts_of
 from packer.shards.receipt_on_disk import content_fingerprint
+from packer.shards.stored_cells import cell_problems
 from readers.contract.errors import DamagedError, ReadError
 from readers.contract.files import plain_file, sha256
 from readers.contract.json_entry import fingerprint
@@ -118,6 +119,8 @@ def _check_shard(pack: Pack, shard: int, deep: bool) -> tuple[Receipt | None, li
             damage += _damaged_rows(pack, shard, receipt)
         elif deep and receipt.rows and not lies:
             damage += _check_rows(pack, shard, receipt)
+        if not damage and not lies:
+            damage += [Damage(line, stem.name, file) for file, line in cell_problems(pack, shard, receipt, deep)]
     except DamagedError as error:
         return None, [Damage(str(error), stem.name, path)]
     return None if lies else receipt, [*lies, *damage]

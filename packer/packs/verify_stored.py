@@ -15,6 +15,8 @@ from packer.progress import Progress
 from packer.publish.conditional_writes import answered
 from packer.publish.free_space import check_free_space
 from packer.publish.local_mirror import as_hole, named
+from packer.shards.stored_cells import counted_fields
+from readers.contract.cells import MOST_CELLS_BYTES, cells_path
 from readers.contract.errors import DamagedError, StoreBusyError
 from readers.contract.manifest import Manifest
 from readers.contract.receipt import SUFFIX
@@ -66,6 +68,11 @@ def _at_hand(store: Store, workers: int, pack: Pack, shard: int) -> Iterator[Non
             if path.is_file() and path.stat().st_size <= file.bytes + MOST_TOO_MANY:
                 paths.append(path)
                 _copy(store, pack.root, path, file.bytes + MOST_TOO_MANY)
+        for field in counted_fields(pack, shard):
+            path = cells_path(pack.root, stem.name, field.name)
+            path.parent.mkdir(exist_ok=True)
+            if _copy(store, pack.root, path, MOST_CELLS_BYTES):
+                paths.append(path)
         yield
     finally:
         for path in paths:

@@ -28,6 +28,7 @@ from packer.publish.lock_object import exclusive
 from packer.publish.pin import check_pin
 from packer.publish.target import STAMPS
 from packer.publish.upload import Outbox, names_of
+from readers.contract.cells import names_of_cells
 from readers.contract.receipt import Receipt
 from readers.stores.open_store import open_store
 from readers.stores.store import Store
@@ -50,7 +51,7 @@ class Bucket(Outbox):
         """Send a shard that was written, its receipt after its files. Then its files take no disk here."""
         *files, last = names_of(receipt)
         if self._is_new(self.folder / last):  # else it came out the same, and its files are empty here
-            for name in (*files, last):
+            for name in (*names_of_cells(self.folder, receipt.stem), *files, last):
                 self.put(name)
             for name, file in zip(files, receipt.files, strict=True):
                 os.truncate(self.folder / name, 0)

@@ -20,6 +20,7 @@ from packer.publish.conditional_writes import answered, created
 from packer.publish.free_space import check_free_space
 from packer.publish.local_mirror import STAMP, mark, objects_of_pack, private_scratch
 from packer.publish.target import STAMPS
+from readers.contract.cells import names_of_cells
 from readers.contract.errors import StoreBusyError, StoreError
 from readers.contract.manifest import MARK, SHARDS
 from readers.contract.receipt import SUFFIX, Receipt
@@ -62,14 +63,16 @@ class Outbox:
             path.unlink()
 
     def send(self, receipt: Receipt) -> None:
-        """Send a shard: its files, its receipt, its stamps. Then it takes no disk here."""
-        names = names_of(receipt)
+        """Send a shard: its cells, its files, its receipt, its stamps. Then it takes no disk here."""
+        names, cells = names_of(receipt), names_of_cells(self.folder, receipt.stem)
+        for name in cells:
+            self.put(name)
         for name in names:
             self._create(name)
         stamps = f"{STAMPS}/{receipt.stem}{STAMP}"
         if (self.folder / stamps).exists():
             self.put(stamps)
-        for path in (*map(self.folder.joinpath, names), *(self.folder / STAMPS).glob(f"{receipt.stem}.*")):
+        for path in (*map(self.folder.joinpath, [*names, *cells]), *(self.folder / STAMPS).glob(f"{receipt.stem}.*")):
             path.unlink(missing_ok=True)
 
     def put(self, name: str) -> None:

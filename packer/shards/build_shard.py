@@ -18,6 +18,7 @@ from packer.recipe.field_rule import judged
 from packer.recipe.piece import text_of
 from packer.recipe.shard_spec import ShardSpec
 from packer.recipe.source import Source
+from packer.shards.cell_files import write_cells
 from packer.shards.columns import Columns, Memory, fresh
 from packer.shards.formats import ShardArrays, writer
 from packer.shards.receipt_on_disk import content_fingerprint, whole_shard
@@ -58,7 +59,7 @@ def build_shard(
     memory: Memory = fresh,
     rewrite: bool = False,
 ) -> Receipt:
-    """Decode the pieces of a shard, and write its files and its receipt below `out`: the same bytes for any `threads`.
+    """Decode the pieces of a shard, and write its files and receipt below `out`: the same bytes for any `threads`.
 
     The pieces in `crashed` are not read: they become rejects with these reasons. `writing` is
     called when all rows are decoded. A shard that is there is not written again: published files never change.
@@ -71,6 +72,7 @@ def build_shard(
         for index, why in crashed.items():
             table.put(index, _crashed_row(spec, index, source, why))
         receipt = _receipt(spec, table)
+        write_cells(out, receipt.stem, table.cells)
         existing = None if rewrite else whole_shard(out / SHARDS / (receipt.stem + SUFFIX))
         if existing is not None and existing.with_files(()) == receipt:
             receipt = existing

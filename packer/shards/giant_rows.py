@@ -29,11 +29,14 @@ from packer.pixels.tile_table import TileTable
 from packer.publish.atomic import target_errors
 from packer.recipe.field_rule import FieldRule
 from packer.recipe.source import Given, Lines, Slices
+from packer.shards.cell_files import row_cells
 from packer.shards.kinds import FieldKind
 from packer.shards.kinds.by_field import check_row
 from packer.shards.label_mask import LabelMask
 from packer.shards.one_row import of_one_row
 from readers.contract import giant
+from readers.contract.cells import is_counted
+from readers.contract.count_cells import RowCells, merged
 from readers.contract.fields import Field
 from readers.contract.statistics import FieldStatistics
 from readers.contract.tile_grid import TileGrid
@@ -66,6 +69,8 @@ class StoredInFile(NamedTuple):
     """The hash of a picture."""
     header: Header | None = None
     """The header of the picture, if it is one."""
+    cells: RowCells | None = None
+    """The cells of a field with classes."""
 
 
 class StripMask(NamedTuple):
@@ -82,6 +87,7 @@ def build(
     field, pixels = rule.field, math.prod(lines.size)
     grid = grid_of(field, field.row_shape(*lines.size))
     raw, statistics, header = _Raw(field, lines.size), list[FieldStatistics](), None
+    cells = list[RowCells]()
     kept = lines.stored(field) if rule.jpeg is not None and rule.jpeg.keep else None
     parts = closing(_decoded(lines, list(grid.strips), name))
     masked = nullcontext() if mask is None else closing(mask.picture)
@@ -96,6 +102,8 @@ def build(
                     decoded = mask.mask.in_strip(decoded, mask.picture, strip)
                 stored = kind.store(decoded, None, numbers)
             raw.add(strip.start, numbers, stored.planes)
+            if is_counted(field):
+                cells.append(row_cells(field, numbers, strip.start))
             header = header_of(data) if isinstance(data, (Strip, BandFiles)) else None
             lossy = list[FieldStatistics]()
             for line in _lines_of_tiles(field, numbers):
@@ -108,7 +116,8 @@ def build(
             del data, numbers, decoded, stored, line, encoded  # the next strip takes their memory
         checksum = tiles.end()
     quality = psnr(tiles.squares, pixels * field.numbers)
-    return StoredInFile(checksum, of_one_row(statistics, pixels), quality, raw.look, header)
+    counted = merged(cells) if cells else None
+    return StoredInFile(checksum, of_one_row(statistics, pixels), quality, raw.look, header, counted)
 
 
 def _decoded(lines: Lines, strips: Sequence[slice], name: str) -> Generator[tuple[slice, Given], None, None]:

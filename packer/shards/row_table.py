@@ -14,6 +14,8 @@ from packer.recipe.source import receipt_text
 from packer.shards.row_counts import CountedFields, RowCounts
 from packer.shards.rows import Row
 from packer.shards.stamps import record
+from readers.contract.cells import is_counted
+from readers.contract.count_cells import RowCells
 from readers.contract.fields import Field
 from readers.contract.place import Place
 from readers.contract.receipt import Note, Reject, RowInput
@@ -34,6 +36,7 @@ class RowTable:
         self._rejects: dict[int, str] = {}
         self._notes: dict[int, str] = {}
         self._places: dict[int, Place] = {}
+        self._cells: dict[int, tuple[RowCells, ...]] = {}
         self._adding = threading.Lock()
         self._sums = Counter[str]()
         self._fields, self._counted = tuple(fields), counted
@@ -50,6 +53,7 @@ class RowTable:
             self._rejects[index] = row.reject
             return
         self._crc32[:, index], self._psnr[:, index] = row.crc32, row.psnr
+        self._cells[index] = row.cells
         self._counts.put(index, self._counted, self._fields, row.statistics)
         if row.note:
             self._notes[index] = row.note
@@ -68,6 +72,12 @@ class RowTable:
     def counts(self) -> RowCounts:
         """The counts of each row that is packed."""
         return self._counts.rows(self.kept)
+
+    @property
+    def cells(self) -> dict[Field, list[RowCells]]:
+        """For each field with classes the cells of each row that is packed."""
+        fields, kept = filter(is_counted, self._fields), self.kept
+        return {field: [self._cells[index][number] for index in kept] for number, field in enumerate(fields)}
 
     @property
     def _names(self) -> list[str]:

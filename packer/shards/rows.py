@@ -24,6 +24,7 @@ from packer.recipe.recipe import Recipe
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Given, Lines, Loaded, PackedPixels, Slices, Source
 from packer.shards import giant_rows
+from packer.shards.cell_files import row_cells
 from packer.shards.columns import RowMemory
 from packer.shards.file_headers import HeaderJudge, first_file, headers_of, headers_of_strips, place_in
 from packer.shards.giant_rows import is_giant
@@ -33,6 +34,8 @@ from packer.shards.label_mask import LabelMask
 from packer.shards.row_places import stored_place
 from packer.shards.scratch import Scratch
 from readers.contract import giant
+from readers.contract.cells import is_counted
+from readers.contract.count_cells import RowCells
 from readers.contract.fields import Field, Sides
 from readers.contract.place import Place
 from readers.contract.receipt import RowInput
@@ -70,6 +73,8 @@ class Row:
     """Numbers of a good row that are summed. Only the first tile of a picture has the numbers of the source."""
     place: Place | None = None
     """The place of a good row, if its files say it."""
+    cells: tuple[RowCells, ...] = ()
+    """The cells of each field that has classes, if the row is good."""
 
 
 @dataclass(frozen=True)
@@ -219,7 +224,8 @@ class RowMaker:
             [getattr(stored, fact) for stored in built] for fact in ("crc32", "statistics", "psnr")
         )
         row = Row(source, tuple(sums), look, tuple(statistics), size=piece.size, psnr=tuple(psnr))
-        return replace(_with_facts(row, piece, loaded, state), place=place_in(loaded, headers))
+        cells = tuple(stored.cells for stored in built if stored.cells is not None)
+        return replace(_with_facts(row, piece, loaded, state), place=place_in(loaded, headers), cells=cells)
 
     def _check_not_lost(self, piece: Piece, bad: BadPair) -> None:
         """Raise LostFileError if this machine cannot read what the plan has read: such a row is not to be a reject.
@@ -308,12 +314,15 @@ class RowMaker:
         look = ""
         statistics: list[FieldStatistics] = []
         psnr: list[int] = []
+        cells: list[RowCells] = []
         again: dict[str, int] = {}
         arrays = target.columns.rows(target.index)
         ref, parts = target.piece.ref, list(filter(None, target.piece.ref.parts))
         for number, (kind, field, out) in enumerate(zip(self._kinds, fields, arrays, strict=True)):
             with naming(_name(ref, parts[number], data[number])):
                 stored = kind.store(field, origin, out)
+                if is_counted(self._rules[number].field):
+                    cells.append(row_cells(self._rules[number].field, out))
                 checksum, counts, quality, why = crc32(out.data), stored.statistics, EQUAL, ""
                 if stored.planes is not None and not look:
                     look = image_hash(checksum, stored.planes)
@@ -324,7 +333,7 @@ class RowMaker:
             psnr.append(quality)
             again |= {AGAIN.format(self._rules[number].name, why): 1} if why else {}
         row = Row(source, tuple(sums), look, tuple(statistics), size=fields[0].size, psnr=tuple(psnr))
-        return replace(row, counts=again)
+        return replace(row, counts=again, cells=tuple(cells))
 
     def _encode(
         self, target: RowTarget, number: int, out: NDArray[Any], data: Given, counts: FieldStatistics

@@ -20,7 +20,7 @@ from packer.workers.heartbeat import HeartbeatMonitor
 from packer.workers.jobs import Job
 from packer.workers.tasks import NO_MEMORY
 from packer.workers.worker import NOT_PRELOADED, OUT_OF_MEMORY, READY, SOURCE, WRITING, work
-from readers.contract.manifest import SHARDS
+from readers.contract.manifest import CELLS, SHARDS
 
 
 @contextmanager
@@ -116,7 +116,7 @@ class Worker:
         self._process.join()
         self.pipe.close()
         if self.job is not None and self.job.out is not None and self._process.pid is not None:
-            for folder in (SHARDS, STAMPS):
+            for folder in (SHARDS, CELLS, STAMPS):
                 remove_partials(self.job.out / folder, self._process.pid)
 
     def _wait_for_end(self) -> None:

@@ -33,6 +33,8 @@ GENERATIONS = "generations"
 MARK = ".segpack"
 """A file in every folder that the packer made. Readers do not need it."""
 SHARDS = "shards"
+CELLS = "cells"
+"""The folder with the cells of each class; see cells.py."""
 ALL = "all"
 """The split of a data set without splits, and the name for every row of one with splits."""
 

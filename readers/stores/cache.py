@@ -161,6 +161,10 @@ class CachedPack:
             self._own_helper().shard(stem, digest)
             return self._fetcher.held(f"{SHARDS}/{stem}{SUFFIX}")
 
+    def read(self, name: str, most: int) -> bytes:
+        """Return the bytes of a small object of the pack, which is not kept."""
+        return read_small(self._fetcher.store, name, most)
+
     def has(self, stem: str) -> bool:
         """Return whether a shard is there at this moment."""
         return (self.root / SHARDS / f"{stem}{SUFFIX}").exists()
