@@ -269,6 +269,7 @@ def dice(rows: Numbers, runs: Sequence[Run], purpose: str, count: int) -> Words:
     words, first = list[Words](), 0
     for run in runs:
         part = rows[first : first + run.length]
-        words.append(np.stack([mixed(part, key) for key in keys_of(run.seed, run.epoch, purpose)[:count]]))
+        keys = keys_of(run.seed, run.epoch, purpose)[:count, None]
+        words.append(mixed(np.broadcast_to(part, (count, len(part))), keys))
         first += run.length
     return np.concatenate(words, 1)
