@@ -40,7 +40,7 @@ def count_cells(index: NDArray[Any], classes: int, first: int = 0) -> RowCells:
 
 
 def count_pixels(index: NDArray[Any], classes: int) -> NDArray[np.int64]:
-    """Return the pixels of each class in a label. The slices of a volume are counted as one picture, in larger cells."""
+    """Return the pixels of each class in a label. The slices of a volume are counted as one picture."""
     table = _table(index.reshape(-1, index.shape[-1]), classes)
     total: NDArray[np.int64] = table.reshape(-1, classes).sum(axis=0, dtype=np.int64)
     return total
