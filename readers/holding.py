@@ -38,6 +38,9 @@ class HeldRows(NamedTuple):
 
     rows: Numbers
     classes: Numbers | None = None
+    words: Words | None = None
+    """Random numbers for each slot: which class, which row; over the foreground, which class of it; which cell, which
+    pixel."""
 
 
 class HeldWindows(NamedTuple):
@@ -77,10 +80,10 @@ class Holding:
 
     def replaced(self, batch: BatchRows, rows: Numbers) -> HeldRows:
         """Return the rows of a batch with other ones in the slots that ask for a class. A row without a label stays."""
-        classes = np.full(len(rows), NONE)
+        classes, words = np.full(len(rows), NONE), dice(batch.rows, batch.runs, "hold", 6)
         if not self.rows:
-            return HeldRows(rows, classes)
-        chance, where = dice(batch.rows, batch.runs, "hold", 2)
+            return HeldRows(rows, classes, words)
+        chance, where, *_ = words
         chosen = self.ends.searchsorted(unit(chance), "right")
         chosen[~self._labelled(rows)] = len(self.rows)
         rows = rows.copy()
@@ -88,7 +91,7 @@ class Holding:
             mine = chosen == number
             classes[mine] = label
             rows[mine] = self._drawn(having, where[mine])
-        return HeldRows(rows, classes)
+        return HeldRows(rows, classes, words)
 
     def _drawn(self, having: ClassRows, words: Words) -> Numbers:
         by_row = self.asks.holds_rows == "uniform"
@@ -138,7 +141,8 @@ class Holding:
         if not self.rows and not self.asks.foreground:
             return None
         assert held.classes is not None, "this object has replaced the rows"
-        chance, which, cell, pixel = dice(batch.rows, batch.runs, "hold", 6)[2:]
+        assert held.words is not None, "and drawn their numbers"
+        chance, which, cell, pixel = held.words[2:]
         over = np.flatnonzero((held.classes != NONE) | (unit(chance) < self.asks.foreground))
         rows = self.index.of_rows(held.rows[over].tolist())
         words = zip(over.tolist(), held.classes[over].tolist(), which[over].tolist(), cell[over].tolist(), strict=True)

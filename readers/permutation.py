@@ -26,8 +26,8 @@ def keys_of(*words: int | str) -> Words:
     return np.frombuffer(hashlib.blake2b(text, digest_size=8 * ROUNDS).digest(), "<u8").astype(np.uint64)
 
 
-def mixed(values: Numbers | Words, key: np.uint64) -> Words:
-    """Return a number for each value that looks random: the last step of SplitMix64."""
+def mixed(values: Numbers | Words, key: np.uint64 | Words) -> Words:
+    """Return a number for each value that looks random: the last step of SplitMix64. Many keys may broadcast."""
     out = values.astype(np.uint64)
     out *= _STEP
     out += key

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -39,8 +40,9 @@ def count_cells(index: NDArray[Any], classes: int, first: int = 0) -> RowCells:
 
 
 def count_pixels(index: NDArray[Any], classes: int) -> NDArray[np.int64]:
-    """Return the pixels of each class in a label."""
-    total: NDArray[np.int64] = _table(index, classes).reshape(-1, classes).sum(axis=0, dtype=np.int64)
+    """Return the pixels of each class in a label. The slices of a volume are counted as one picture."""
+    table = _table(index.reshape(-1, index.shape[-1]), classes)
+    total: NDArray[np.int64] = table.reshape(-1, classes).sum(axis=0, dtype=np.int64)
     return total
 
 
@@ -60,17 +62,14 @@ def merged(parts: Iterable[RowCells]) -> RowCells:
 
 def _parts(index: NDArray[Any], classes: int, first: int) -> Iterator[RowCells]:
     """Yield the counts of parts whose tables fit in memory. A part begins where a line of cells does, or at `first`."""
-    sides = CELL[index.ndim]
-    numbers = classes * int(np.prod(grid(index.shape)[1:]))
-    start, stop, many = first, first + len(index), max(1, AT_ONCE // max(1, numbers))
+    length, in_line = CELL[index.ndim][0], math.prod(grid(index.shape)[1:])
+    start, stop, many = first, first + len(index), max(1, AT_ONCE // (classes * in_line))
     while start < stop or start == first:
-        line, inside = divmod(start, sides[0])
-        end = min(stop, (line + (1 if inside else many)) * sides[0])
-        table = _table(index[start - first : end - first], classes)
-        by_class = table.reshape(-1, classes).T
-        present, cells = np.nonzero(by_class)
-        before = line * (numbers // classes)
-        yield RowCells(present.astype(np.uint16), (cells + before).astype(np.uint32), by_class[present, cells])
+        line, inside = divmod(start, length)
+        end = min(stop, (line + (1 if inside else many)) * length)
+        table = _table(index[start - first : end - first], classes).reshape(-1, classes)
+        present, cells = table.T.nonzero()
+        yield RowCells(present.astype(np.uint16), (cells + line * in_line).astype(np.uint32), table[cells, present])
         start = max(end, start + 1)
 
 
