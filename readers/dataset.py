@@ -317,14 +317,8 @@ class SegDataset(Dataset[Any]):
         reading = ReadAhead(threads, ahead, drop_behind)
         if windows is not None:
             chosen = SlidingWindows.of(windows, reader.sides)
-            others: dict[str, Any] = {
-                "shuffle": shuffle,
-                "crop": crop,
-                "flip": flip,
-                "drop_last": drop_last,
-                "pad": pad,
-            }
-            others |= {"mix": mix, "partners": partners}
+            others: dict[str, Any] = {"shuffle": shuffle, "crop": crop, "flip": flip, "mix": mix}
+            others |= {"partners": partners, "drop_last": drop_last, "pad": pad}
             cut = self._batches(batch_size, reader, CenterCrop(chosen.size), False)
             return window_loader(cut, chosen, others, rank, world_size, reading, output, pin_memory, self._memory)
         if shuffle == "window" and len(self):

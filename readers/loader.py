@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from itertools import islice
@@ -138,15 +138,8 @@ class Loader:
             return Finish(dtype, mean_std, channels_last, classes, label_dtype, augment, fields, *image, no_data, times)
 
         finish: Finish | FinishEach
-        if normalize == "each":
-            if not isinstance(batches, PackBatches):
-                raise RequestError(
-                    'normalize="each": only batches of mix_packs have several packs, and not with partners=; use True'
-                )
-            finish = FinishEach(tuple(finish_by(_known(mean_std)) for mean_std in batches.each_mean_std))
-            batches = replace(batches, counts=True)
-        elif isinstance(normalize, str):
-            raise RequestError(f'normalize={normalize!r}: expected True, "each" or (means, deviations)')
+        if isinstance(normalize, str):
+            batches, finish = _by_pack(batches, normalize, finish_by)
         else:
             finish = finish_by(_known(batches.mean_std) if normalize is True else normalize or None)
         source = Loader(batches, self.order, self._ahead, "torch", self._pin_memory, self._memory)
@@ -228,6 +221,20 @@ class Loader:
         if self._ahead.drop_behind:
             self._batches.drop(rows)
         return arrays if self._output == "numpy" else tuple(map(_as_part, arrays))
+
+
+def _by_pack(
+    batches: BatchReader, normalize: str, finish_by: Callable[[MeanStd | None], Finish]
+) -> tuple[BatchReader, FinishEach]:
+    """Return the batches of several packs, and the steps that normalise the images of each by its own numbers."""
+    if normalize != "each":
+        raise RequestError(f'normalize={normalize!r}: expected True, "each" or (means, deviations)')
+    if not isinstance(batches, PackBatches):
+        raise RequestError(
+            'normalize="each": only batches of mix_packs have several packs, and not with partners=; use True'
+        )
+    finish = FinishEach(tuple(finish_by(_known(mean_std)) for mean_std in batches.each_mean_std))
+    return replace(batches, counts=True), finish
 
 
 def _known(mean_std: MeanStd | None) -> MeanStd:
