@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from conftest import NAMES, SMALL_SHARDS, make_raw, make_varied_raw, pack
-from hypothesis import given
+from conftest import NAMES, SMALL_SHARDS, examples, make_raw, make_varied_raw, pack
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from readers import MixedPacks, RandomCrop, RequestError, SegDataset, Window, mix_packs, open_dataset
@@ -125,6 +125,7 @@ def test_all_ranks_keep_the_ratio_and_an_epoch_has_each_row_of_the_pack_that_end
             assert len(set(epoch)) == len(epoch), "all rows of a pack come before one of them comes again"
 
 
+@settings(max_examples=examples(10))
 @given(SIDES, st.integers(1, 9), st.integers(0, 3), st.booleans(), WORLD, WORLD)
 def test_an_order_is_resumed_after_every_batch_also_with_other_ranks(
     sides: list[tuple[int, int]], size: int, end: int, pad: bool, before: int, after: int
