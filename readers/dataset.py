@@ -333,17 +333,9 @@ class SegDataset(Dataset[Any]):
         reading = ReadAhead(threads, ahead, drop_behind)
         if windows is not None:
             chosen = SlidingWindows.of(windows, len(reader.sides))
-            others: dict[str, Any] = {
-                "shuffle": shuffle,
-                "crop": crop,
-                "flip": flip,
-                "turn": turn,
-                "colour": colour,
-                "on": on == "device",
-                "drop_last": drop_last,
-                "pad": pad,
-            }
-            others |= {"mix": mix, "partners": partners, "weights": weights}
+            others: dict[str, Any] = {"shuffle": shuffle, "crop": crop, "flip": flip, "turn": turn, "colour": colour}
+            others |= {"mix": mix, "partners": partners, "weights": weights, "on": on == "device"}
+            others |= {"drop_last": drop_last, "pad": pad}
             augmentation = Augmentation(CenterCrop(chosen.size), normalize=normalize, dtype=dtype)
             cut = self._batches(batch_size, reader, augmentation)
             return window_loader(cut, chosen, others, rank, world_size, reading, output, pin_memory, self._memory)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
+from readers.contract.errors import RequestError
 from readers.contract.fields import LABEL
 from readers.finish import Augment, Finish
 
@@ -42,5 +43,10 @@ class FinishEach:
 
     def _each(self, step: Step, images: torch.Tensor, counts: Sequence[int]) -> torch.Tensor:
         """Return the images after a step, each by its pack."""
+        if len(images) != sum(counts):
+            raise RequestError(
+                f"augment made {len(images)} images of {sum(counts)}, and no longer says which pack each is of; "
+                'use normalize=True instead of "each"'
+            )
         packs = zip(self.packs, torch.split(images, list(counts)), strict=True)
         return torch.cat([step(finish, part) for finish, part in packs if len(part)])

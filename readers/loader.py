@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from itertools import count, islice, zip_longest
@@ -156,15 +156,8 @@ class Loader:
             return Finish(dtype, mean_std, channels_last, classes, label_dtype, augment, fields, *image, no_data, times)
 
         finish: Finish | FinishEach
-        if normalize == "each":
-            if not isinstance(batches, PackBatches):
-                raise RequestError(
-                    'normalize="each": only batches of mix_packs have several packs, and not with partners=; use True'
-                )
-            finish = FinishEach(tuple(finish_by(mean_std_of(True, each)) for each in batches.each_mean_std))
-            batches = replace(batches, counts=True)
-        elif isinstance(normalize, str):
-            raise RequestError(f'normalize={normalize!r}: expected True, "each" or (means, deviations)')
+        if isinstance(normalize, str):
+            batches, finish = _by_pack(batches, normalize, finish_by)
         else:
             finish = finish_by(mean_std_of(normalize, batches.mean_std))
         source = Loader(batches, self.order, self._ahead, "torch", self._pin_memory, self._memory)
@@ -263,6 +256,20 @@ class Loader:
         bits = tone.bits_of if tone is not None else None
         tensors = zip_longest(self._batches.parts, map(_as_part, batch))  # the rows of each pack have no name
         return tuple(tensor.view(torch.bfloat16) if bits and name == bits else tensor for name, tensor in tensors)
+
+
+def _by_pack(
+    batches: BatchReader, normalize: str, finish_by: Callable[[MeanStd | None], Finish]
+) -> tuple[BatchReader, FinishEach]:
+    """Return the batches of several packs, and the steps that normalise the images of each by its own numbers."""
+    if normalize != "each":
+        raise RequestError(f'normalize={normalize!r}: expected True, "each" or (means, deviations)')
+    if not isinstance(batches, PackBatches):
+        raise RequestError(
+            'normalize="each": only batches of mix_packs have several packs, and not with partners=; use True'
+        )
+    finish = FinishEach(tuple(finish_by(mean_std_of(True, each)) for each in batches.each_mean_std))
+    return replace(batches, counts=True), finish
 
 
 def _text(field: Field) -> str:

@@ -42,11 +42,6 @@ class MixedEpoch:
     begun: int = 0
     """The batches of all ranks since the epoch of the ending side began, before this pass."""
 
-    @property
-    def count(self) -> int:
-        """The number of rows of the ending side that this rank gets, about."""
-        return self._pass.count
-
     def batch_count(self, size: int) -> int:
         """Return the number of batches that this rank gets, of `size` rows of all sides together."""
         rounds = self.rounds(size)

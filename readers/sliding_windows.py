@@ -75,7 +75,8 @@ class SlidingWindows:
     def windows(self, sizes: NDArray[np.int64], starts: NDArray[np.int64]) -> BatchWindows:
         """Return the windows of a batch of rows."""
         scaled = None if self.scale == 1 else self.scaled(sizes).tolist()
-        return BatchWindows(tuple(self.size), 0, starts.tolist(), [self.flip] * len(starts), scaled)
+        flips = [self.flip] * len(starts)
+        return BatchWindows(size=tuple(self.size), pad=0, starts=starts.tolist(), flips=flips, scaled=scaled)
 
     def undo(self, pixels: Any) -> Any:
         """Return what a model says about windows (…, H, W), an array or a tensor, mirrored back if they are."""

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from conftest import NAMES, SMALL_SHARDS, make_raw, make_varied_raw, pack
-from hypothesis import given
+from conftest import NAMES, SMALL_SHARDS, examples, make_raw, make_varied_raw, pack
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from readers import Colour, MixedPacks, RandomCrop, RequestError, SegDataset, Window, mix_packs, open_dataset
@@ -20,6 +20,7 @@ from readers.class_change import ClassChange
 from readers.contract.classes import ClassTable, SegClass
 from readers.fair_shares import FairShares
 from readers.pack_order import PackOrder
+from readers.stores.ahead import Ahead
 
 WEIGHTS = st.lists(st.integers(1, 30), min_size=1, max_size=6)
 WORLD = st.integers(1, 5)
@@ -124,6 +125,7 @@ def test_all_ranks_keep_the_ratio_and_an_epoch_has_each_row_of_the_pack_that_end
             assert len(set(epoch)) == len(epoch), "all rows of a pack come before one of them comes again"
 
 
+@settings(max_examples=examples(10))
 @given(SIDES, st.integers(1, 9), st.integers(0, 3), st.booleans(), WORLD, WORLD)
 def test_an_order_is_resumed_after_every_batch_also_with_other_ranks(
     sides: list[tuple[int, int]], size: int, end: int, pad: bool, before: int, after: int
@@ -276,6 +278,27 @@ def test_two_ranks_joined_are_one_and_a_loader_is_resumed_after_every_batch(fold
         )
 
 
+@pytest.mark.parametrize("partners", [0, 1])
+def test_packs_in_caches_are_fetched_ahead(folder: Path, tmp_path: Path, partners: int) -> None:
+    options: Any = {"shuffle": True, "seed": 6, "partners": partners, "threads": 1}
+    here, there = opened(folder, "city", "own"), opened(folder, "city", "own", cache=tmp_path / "cache")
+    begun = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Ahead, "received", lambda self: begun.append(self))
+        wanted, cached = (
+            list(mix_packs(list(zip(packs, (1, 1), strict=True)), mapping=MAPPING).loader(4, **options))
+            for packs in (here, there)
+        )
+    for batch, other in zip(cached, wanted, strict=True):
+        assert all(torch.equal(part, same) for part, same in zip(batch, other, strict=True))
+    assert 2 <= len(set(begun)) <= 2 * (1 + partners), "the shards of each pack, and of partners that are not there yet"
+    assert len(begun) == len(set(begun)) * len(cached)
+
+
+def doubled(*parts: torch.Tensor) -> list[torch.Tensor]:
+    return [torch.cat([part, part]) for part in parts]
+
+
 def test_images_are_normalised_by_one_statistic_or_by_each_packs_own(folder: Path) -> None:
     city, own = opened(folder, "city", "small")
     crop: Any = {"crop": (9, 9), "shuffle": True, "seed": 1}
@@ -301,6 +324,11 @@ def test_images_are_normalised_by_one_statistic_or_by_each_packs_own(folder: Pat
                 assert torch.allclose(images, (stored.float() / 255 - means) / stds, atol=1e-5)
                 assert torch.equal(labels, same)
                 assert images.is_contiguous(memory_format=torch.channels_last) == channels_last
+    twice = mixed.loader(4, **crop).to("cpu", normalize="each", augment=doubled)
+    with pytest.raises(RequestError, match="augment made 8 images of 4"):
+        next(iter(twice))
+    halved = mixed.loader(4, **crop).to("cpu", normalize="each", augment=lambda images, labels: (images / 2, labels))
+    assert len(next(iter(halved))[0]) == 4
     with pytest.raises(RequestError, match="only batches of mix_packs"):
         city.loader(2).to("cpu", normalize="each")
     with pytest.raises(RequestError, match="expected True"):
