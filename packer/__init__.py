@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from packer.building.plan_build import plan_pack
     from packer.building.plan_parts import build_part
     from packer.packs.diff import diff_pack
+    from packer.packs.index import index_pack
     from packer.packs.push import pull_pack, push_pack
     from packer.packs.repair import repair_pack
     from packer.packs.stage import stage_pack
@@ -64,6 +65,7 @@ __all__ = [
     "build_part",
     "commit_pack",
     "diff_pack",
+    "index_pack",
     "pack_stats",
     "plan_pack",
     "probe_folder",
@@ -83,6 +85,7 @@ _MODULES = {
     "build_part": "packer.building.plan_parts",
     "commit_pack": "packer.building.commit_plan",
     "diff_pack": "packer.packs.diff",
+    "index_pack": "packer.packs.index",
     "pack_stats": "packer.packs.stats",
     "plan_pack": "packer.building.plan_build",
     "probe_folder": "packer.probe.probe",

@@ -65,15 +65,6 @@ class CenterCrop:
             for part, fill in zip(parts, numbers, strict=True)
         )
 
-    def _scaled(self, sides: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the sides to which a picture is scaled before."""
-        return sides
-
-    def _start(self, spare: NDArray[np.int64]) -> list[int]:
-        """Return where the window begins on each side; negative where the picture is smaller."""
-        start: list[int] = centered(spare).tolist()
-        return start
-
 
 @dataclass(frozen=True)
 class RandomCrop(CenterCrop):
@@ -121,24 +112,10 @@ class RandomCrop(CenterCrop):
         """True if pictures are scaled."""
         return tuple(self.scale) != (1, 1)
 
-    def _scaled(self, sides: NDArray[np.int64]) -> NDArray[np.int64]:
-        if not self.scales:
-            return sides
-        drawn = np.array(torch.rand((), dtype=torch.float64).item())
-        return scaled_sides(sides, between(self.scale, drawn))
-
-    def _start(self, spare: NDArray[np.int64]) -> list[int]:
-        if self.follows_classes:
-            raise RequestError("holds=, most= and foreground= draw by the classes of a pack: use loader(crop=…)")
-        return [int(torch.randint(min(0, pixels), max(0, pixels) + 1, ())) for pixels in spare.tolist()]
-
 
 def window_of(transform: CenterCrop, sides: NDArray[np.int64]) -> BatchWindows:
     """Return the window that a transform takes of a row of these sides, as windows of a batch of one row."""
-    scaled = transform._scaled(sides)
-    start = transform._start(spare_pixels(scaled, transform.size))
-    scaled_to = None if np.array_equal(scaled, sides) else [scaled.tolist()]
-    return BatchWindows(transform.size, transform.pad, [start], [0], scaled_to)
+    return CropAndFlip(transform, False).of_one(*drawn_row(), sides)
 
 
 def between(scale: tuple[float, float], drawn: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -227,6 +204,17 @@ class CropAndFlip:
             raise RequestError(f"turn=True: quarter turns need squares, found {found}; pass crop= with equal sides")
         return cls(window, flip, turn) if window or flip or turn else None
 
+    def of_one(self, rows: Numbers, runs: Sequence[Run], sides: NDArray[np.int64]) -> BatchWindows:
+        """Return the window of a single row, of which no more is known."""
+        if self.follows_classes:
+            raise RequestError("holds=, most= and foreground= draw by the classes of a pack: use loader(crop=…)")
+        return self.windows(rows, runs, sides[None])
+
+    @property
+    def follows_classes(self) -> bool:
+        """True if windows are drawn by the classes in them."""
+        return isinstance(self.crop, RandomCrop) and self.crop.follows_classes
+
     def scaled(self, rows: Numbers, runs: Sequence[Run], sizes: NDArray[Any]) -> NDArray[Any]:
         """Return the sides that the rows of a batch are scaled to."""
         if not isinstance(self.crop, RandomCrop) or not self.crop.scales:
@@ -267,6 +255,11 @@ class CropAndFlip:
             return flips.tolist(), None
         turns = drawn >> np.uint64(59) & np.uint64(3)
         return (flips ^ _TURNED[turns]).tolist(), (turns % 2 == 1).tolist()
+
+
+def drawn_row() -> tuple[Numbers, list[Run]]:
+    """Return a row and its run, from which random numbers follow: PyTorch draws them."""
+    return np.zeros(1, np.int64), [Run(int(torch.randint(1 << 62, ())), 0, 1)]
 
 
 class Spans(NamedTuple):

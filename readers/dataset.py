@@ -393,7 +393,7 @@ class SegDataset(Dataset[Any]):
 
     def _holding(self, window: CropAndFlip | None) -> Holding | None:
         """Return the draw of windows by their classes, if the crop asks for it."""
-        if window is None or not isinstance(window.crop, RandomCrop) or not window.crop.follows_classes:
+        if window is None or not isinstance(window.crop, RandomCrop) or not window.follows_classes:
             return None
         index = ClassIndex.of(self._pack)
         if index.field.name not in [field.name for field in self._stored]:

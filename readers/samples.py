@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 
 from readers.augmentation import Augmentation
@@ -13,8 +12,7 @@ from readers.batch_memory import BatchMemory
 from readers.collate import AnySample, PlainSample, Sample, SamplesOfBatch
 from readers.contract.errors import RequestError
 from readers.contract.fields import IMAGE, LABEL, VOLUME, Sides
-from readers.crop import CenterCrop, CropAndFlip, RandomCrop, window_of
-from readers.epoch import Run
+from readers.crop import CenterCrop, CropAndFlip, RandomCrop, drawn_row, window_of
 from readers.row_reader import RowReader
 from readers.statistics import MeanStd
 from readers.tone import BatchTones
@@ -80,9 +78,9 @@ class SampleReader:
         """Return a row as a loader would deliver it, for a seed that PyTorch draws."""
         cut = augmentation.cut(self._reader.sides) or CropAndFlip(None, False)
         tone = augmentation.tone([delivered.field for delivered in self._reader.fields], self._mean_std())
-        number, runs = np.zeros(1, np.int64), [Run(int(torch.randint(1 << 62, ())), 0, 1)]
-        windows = cut.windows(number, runs, self._reader.sizes([row]))
-        return self.one(row, windows, None if tone is None else tone.of_batch(number, runs))
+        drawn = drawn_row()
+        windows = cut.of_one(*drawn, self._reader.sizes([row])[0])
+        return self.one(row, windows, None if tone is None else tone.of_batch(*drawn))
 
     def _transformed(self, transform: Transform, sample: AnySample) -> Any:
         """Return what a transform makes of a sample. Crops need to know what each field is padded with."""

@@ -297,6 +297,12 @@ def test_a_transform_gives_the_samples_of_a_loader(
     assert sum(len(images) for images, _ in workers) == len(samples)
 
 
+def test_a_transform_that_draws_by_classes_is_refused(pack: Path) -> None:
+    for transform in (RandomCrop((8, 8), foreground=0.5), Augmentation(crop=RandomCrop((8, 8), most=0.5))):
+        with pytest.raises(RequestError, match="use loader"):
+            open_dataset(pack, label="index", transform=transform)[0]
+
+
 def test_an_augmentation_inside_of_another_transform_is_refused(pack: Path) -> None:
     inner = Augmentation(crop=(8, 8))
     with pytest.raises(RequestError, match="not inside of another transform"):
