@@ -34,6 +34,8 @@ static void count_words(uint16_t *cells, const uint8_t *line, Py_ssize_t width, 
         }
 }
 
+static Py_ssize_t parts_of(Py_ssize_t side, Py_ssize_t length) { return side > 0 ? (side - 1) / length + 1 : 0; }
+
 static PyObject *count(PyObject *module, PyObject *arguments) {
     PyObject *index_object, *out_object, *result = NULL;
     Py_buffer index, out;
@@ -43,7 +45,7 @@ static PyObject *count(PyObject *module, PyObject *arguments) {
     if (!get_array(out_object, &out, 3, 2, 1, "out")) goto release_index;
     Py_ssize_t height = index.shape[0], width = index.shape[1];
     int fits = lines > 0 && columns > 0 && out.shape[2] < 65536 && PyBuffer_IsContiguous(&out, 'C');
-    if (!fits || out.shape[0] != (height + lines - 1) / lines || out.shape[1] != (width + columns - 1) / columns) {
+    if (!fits || out.shape[0] != parts_of(height, lines) || out.shape[1] != parts_of(width, columns)) {
         PyErr_SetString(PyExc_ValueError, "out: expected the counts of each cell without gaps");
         goto release_out;
     }

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from program import parser
 
-from drills import kernel_threads, tone_cases
+from drills import cell_cases, kernel_threads, tone_cases
 from drills.png_cases import random_pngs
 
 FOLDER = "DRILL_KERNELS"
@@ -324,6 +324,7 @@ IN_PYTHON: dict[str, Callable[[np.random.Generator], int]] = {
     "scaled": scaled,
     "tones": tone_cases.tones,
     "turns": tone_cases.turns,
+    "cells": cell_cases.cells,
     "png": pngs,
     "outlines": outlines,
     "even_odd": even_odd,
