@@ -25,16 +25,17 @@ static void choose_plain(uint8_t *out, const uint8_t *line, const Taps *taps, Py
 
 #ifdef X86
 AVX2 static void add_columns(uint16_t *sums, const uint8_t *line, const Taps *taps, Py_ssize_t width, Py_ssize_t ahead) {
-    const __m256i bytes = _mm256_set1_epi16(255);
-    for (Py_ssize_t x = 0; x < taps->fast; x += GROUP) {
-        const uint8_t *low = line + taps->base[x / HALF], *high = line + taps->base[x / HALF + 1];
+    const __m256i minus_one_and_one = _mm256_set1_epi16(0x01FF);
+    const Taps kept = *taps; /* the compiler must not expect that a store changes it */
+    for (Py_ssize_t x = 0; x < kept.fast; x += GROUP) {
+        const uint8_t *low = line + kept.base[x / HALF], *high = line + kept.base[x / HALF + 1];
         _mm_prefetch((const char *)low + ahead, _MM_HINT_T0);
         const __m256i pixels = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)low)),
                                                        _mm_loadu_si128((const __m128i *)high), 1);
-        const __m256i pairs = _mm256_shuffle_epi8(pixels, _mm256_loadu_si256((const __m256i *)(taps->chosen + 2 * x)));
-        const __m256i one = _mm256_and_si256(pairs, bytes), change = _mm256_sub_epi16(_mm256_srli_epi16(pairs, 8), one);
-        const __m256i part = _mm256_mullo_epi16(change, _mm256_loadu_si256((const __m256i *)(taps->weights + x)));
-        _mm256_storeu_si256((__m256i *)(sums + x), _mm256_add_epi16(_mm256_slli_epi16(one, 8), part));
+        const __m256i pairs = _mm256_shuffle_epi8(pixels, _mm256_loadu_si256((const __m256i *)(kept.chosen + 2 * x)));
+        const __m256i change = _mm256_maddubs_epi16(pairs, minus_one_and_one); /* the second pixel less the first */
+        const __m256i part = _mm256_mullo_epi16(change, _mm256_loadu_si256((const __m256i *)(kept.weights + x)));
+        _mm256_storeu_si256((__m256i *)(sums + x), _mm256_add_epi16(_mm256_slli_epi16(pairs, 8), part));
     }
     add_columns_plain(sums, line, taps, taps->fast, width);
 }
@@ -64,11 +65,12 @@ AVX2 static void add_lines(uint8_t *out, const uint16_t *a, const uint16_t *b, i
 }
 
 AVX2 static void choose(uint8_t *out, const uint8_t *line, const Taps *taps, Py_ssize_t width, Py_ssize_t ahead, int past_caches) {
-    for (Py_ssize_t x = 0; x < taps->fast; x += GROUP) {
-        const uint8_t *first = line + taps->base[x / HALF], *second = line + taps->base[x / HALF + 1];
+    const Taps kept = *taps;
+    for (Py_ssize_t x = 0; x < kept.fast; x += GROUP) {
+        const uint8_t *first = line + kept.base[x / HALF], *second = line + kept.base[x / HALF + 1];
         _mm_prefetch((const char *)first + ahead, _MM_HINT_T0);
         const __m128i low = _mm_loadu_si128((const __m128i *)first), high = _mm_loadu_si128((const __m128i *)second);
-        const __m128i at = _mm_loadu_si128((const __m128i *)(taps->chosen + x));
+        const __m128i at = _mm_loadu_si128((const __m128i *)(kept.chosen + x));
         const __m128i one = _mm_shuffle_epi8(low, at), two = _mm_shuffle_epi8(high, _mm_unpackhi_epi64(at, at));
         if (past_caches) _mm_stream_si128((__m128i *)(out + x), _mm_unpacklo_epi64(one, two));
         else _mm_storeu_si128((__m128i *)(out + x), _mm_unpacklo_epi64(one, two));

@@ -32,13 +32,17 @@ TONE Words with_product(Words sums, Words pixels, __m256i weight) {
                    _mm256_adds_epi16(sums.high, _mm256_mulhrs_epi16(pixels.high, weight))};
 }
 
-TONE __m256i weight_of(const Tone *tone, Py_ssize_t number) { return _mm256_set1_epi16(tone->weights[number]); }
+typedef struct {
+    __m256i own[GRAYED], gray[GRAYED], term;
+} Weights; /* in registers, or where no store can change them */
 
-/* Return the term with the gray of 32 pixels. */
-TONE Words gray_of(const Tone *tone, const Words *pixels, int count) {
-    const __m256i term = weight_of(tone, tone->channels + (tone->has_gray ? GRAYED : 0));
-    Words all = {term, term};
-    for (int c = 0; count == GRAYED && c < GRAYED; c++) all = with_product(all, pixels[c], weight_of(tone, tone->channels + c));
+TONE Weights weights_of(const Tone *tone, Py_ssize_t first, int count) {
+    Weights all = {0};
+    for (int c = 0; c < count; c++) {
+        all.own[c] = _mm256_set1_epi16(tone->weights[first + c]);
+        if (count == GRAYED) all.gray[c] = _mm256_set1_epi16(tone->weights[GRAYED + c]);
+    }
+    all.term = _mm256_set1_epi16(tone->weights[tone->channels + (tone->has_gray ? GRAYED : 0)]);
     return all;
 }
 
@@ -77,21 +81,24 @@ TONE void store_all(const Tone *tone, Py_ssize_t channel, uint8_t *to, Words z, 
 }
 
 /* Make the pixels of three channels, or of one. */
-TONE Py_ssize_t tone_channels(const Tone *tone, const Line *line, Py_ssize_t first, int count, int is_bytes) {
+TONE Py_ssize_t tone_channels(const Tone *tone, const Line *given, Py_ssize_t first, int count, int is_bytes) {
     const Py_ssize_t item = tone->kind == BYTES ? 1 : tone->kind == FLOATS ? 4 : 2;
-    const uint8_t *from = line->from + first * line->from_plane;
-    uint8_t *to = line->to + first * line->to_plane;
+    const Line line = *given;
+    const int has_weights = tone->weights != NULL;
+    const Weights weights = has_weights ? weights_of(tone, first, count) : (Weights){0};
+    const uint8_t *from = line.from + first * line.from_plane;
+    uint8_t *to = line.to + first * line.to_plane;
     Py_ssize_t x = 0;
-    for (; x + PIXELS <= line->width; x += PIXELS) {
-        Words pixels[GRAYED], all;
-        for (int c = 0; c < count; c++) pixels[c] = times_64(load_pixels(from + c * line->from_plane, line, x));
-        if (tone->weights) all = gray_of(tone, pixels, count);
+    for (; x + PIXELS <= line.width; x += PIXELS) {
+        Words pixels[GRAYED], all = {weights.term, weights.term};
+        for (int c = 0; c < count; c++) pixels[c] = times_64(load_pixels(from + c * line.from_plane, &line, x));
+        for (int c = 0; count == GRAYED && c < GRAYED; c++) all = with_product(all, pixels[c], weights.gray[c]);
         for (int c = 0; c < count; c++) {
-            uint8_t *at = to + c * line->to_plane + x * item;
-            const Words z = tone->weights ? with_product(all, pixels[c], weight_of(tone, first + c))
-                                          : (Words){_mm256_srli_epi16(pixels[c].low, 2), _mm256_srli_epi16(pixels[c].high, 2)};
-            if (is_bytes) store(at, rounded(z), line->past_caches);
-            else store_all(tone, first + c, at, z, line->past_caches);
+            uint8_t *at = to + c * line.to_plane + x * item;
+            const Words z = has_weights ? with_product(all, pixels[c], weights.own[c])
+                                        : (Words){_mm256_srli_epi16(pixels[c].low, 2), _mm256_srli_epi16(pixels[c].high, 2)};
+            if (is_bytes) store(at, rounded(z), line.past_caches);
+            else store_all(tone, first + c, at, z, line.past_caches);
         }
     }
     return x;
