@@ -69,6 +69,13 @@ class Order:
         """Return the number of rows that this rank gets in a whole epoch; a resumed pass has the rest of one."""
         return self.whole().count
 
+    def __repr__(self) -> str:
+        weights = "" if self.weights is None else f", weights={self.weights.name}"
+        rank = f", rank {self.rank} of {self.world_size}" if self.world_size > 1 else ""
+        return (
+            f"Order({self.rows:,} rows, shuffle={self.shuffle!r}, seed={self.seed}{weights}, epoch {self.epoch}{rank})"
+        )
+
     @property
     def padding(self) -> int:
         """The number of rows that come twice in the current or else the coming pass, over all ranks: at most one for

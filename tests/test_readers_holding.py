@@ -460,6 +460,13 @@ def test_rows_of_many_sizes_and_splits_are_drawn(tmp_path: Path) -> None:
             assert set(own_batches(loader).in_pack(batch)) <= rows
 
 
+def test_an_order_says_what_it_is(train: SegDataset) -> None:
+    order = Order(train, weights="repeat-factor", seed=7, rank=1, world_size=2)
+    rows = f"{len(train):,} rows"
+    assert repr(order) == f"Order({rows}, shuffle=True, seed=7, weights='repeat-factor', epoch 0, rank 1 of 2)"
+    assert repr(Order(5, shuffle=False)) == "Order(5 rows, shuffle=False, seed=0, epoch 0)"
+
+
 def test_a_weighted_order_can_be_sent_to_other_processes(train: SegDataset) -> None:
     order = Order(train, weights="repeat-factor", seed=9)
     assert list(pickle.loads(pickle.dumps(order))) == list(order)  # noqa: S301 - it is our own
