@@ -31,7 +31,7 @@ class Augmentation:
     dtype: torch.dtype | None = None
 
     def cut(self, sides: Sequence[int | None]) -> CropAndFlip | None:
-        """Return how windows of rows with these sides are cut; None if rows are read whole, as they are."""
+        """Return how windows of rows with these sides are cut; None if whole rows are read unchanged."""
         return CropAndFlip.of(self.crop, self.flip, self.turn, sides)
 
     def tone(self, fields: Sequence[Field], training: MeanStd | None) -> Tone | None:

@@ -38,7 +38,7 @@ class BatchReader(Protocol):
 
     @property
     def tone(self) -> Tone | None:
-        """What is done to the image while it is read, besides windows; None for nothing."""
+        """The colours and numbers that the image gets while it is read; None if it stays unchanged."""
         ...
 
     @property

@@ -134,14 +134,14 @@ class Batches:
         if self.on_device:
             return ()
         crop, tone = self.crop, self.tone
-        found = {
+        options = {
             "scale=": crop is not None and isinstance(crop.crop, RandomCrop) and crop.crop.scales,
             "turn=": crop is not None and crop.turn,
             "colour=": tone is not None and tone.colour is not None,
             "normalize=": tone is not None and tone.mean_std is not None,
             "dtype=": tone is not None and tone.numbers is not None,
         }
-        return tuple(name for name, is_used in found.items() if is_used)
+        return tuple(name for name, is_used in options.items() if is_used)
 
     def prefetch(self, batches: Sequence[BatchRows]) -> None:
         """Ask the kernel to read batches from the disk before they are needed: of fields in tiles only the tiles that

@@ -74,14 +74,14 @@ class Colour:
 _FACTORS = ("brightness", "contrast", "saturation", "channels")
 
 
-def _range(name: str, given: Range) -> tuple[float, float]:
+def _range(name: str, factors: Range) -> tuple[float, float]:
     """Return the least and the largest factor."""
-    low, high = given if isinstance(given, tuple) else (max(0.0, 1 - given), 1 + given)
+    low, high = factors if isinstance(factors, tuple) else (max(0.0, 1 - factors), 1 + factors)
     if not 0 <= low <= high:
-        raise RequestError(f"{name}={given!r}: expected a number from 0 on, or the least and the largest factor")
+        raise RequestError(f"{name}={factors!r}: expected a number from 0 on, or the least and the largest factor")
     return low, high
 
 
-def _between(given: Range, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-    low, high = _range("a factor", given)
+def _between(factors: Range, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    low, high = _range("a factor", factors)
     return low + (high - low) * numbers

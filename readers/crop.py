@@ -23,7 +23,7 @@ from readers.windows import FLIPS, BatchWindows, HowToCopy, centered, overlap, s
 MOST_SCALE = 64
 """A picture is not enlarged more."""
 Flip = bool | Literal["all"]
-"""Whether half of the windows are flipped left to right, or half of them along each axis."""
+"""True: half of the windows are flipped left to right. "all": half of them along each axis."""
 _NO, _ONE = np.uint64(0), np.uint64(1)
 _TURNED = np.array([0, FLIPS[-2], FLIPS[-1] | FLIPS[-2], FLIPS[-1]], np.uint64)
 """The flip that makes 0 to 3 quarter turns of a window; for 1 and 3, lines and columns have changed places before."""
@@ -189,7 +189,7 @@ class CropAndFlip:
     ) -> CropAndFlip | None:
         """Return the options as one object; `(H, W)` means a random window. None if there is nothing to do.
 
-        `sides`: those of a row, three of volumes; None where they differ.
+        `sides`: the sides of a row, three of volumes; None where they differ.
         """
         window = crop if crop is None or isinstance(crop, CenterCrop) else RandomCrop(crop)
         if type(window) not in (type(None), CenterCrop, RandomCrop) or (window and len(window.size) != len(sides)):
@@ -200,12 +200,12 @@ class CropAndFlip:
             raise RequestError(f'flip={flip!r}: expected True (left to right), "all" (every axis) or False')
         height, width = (sides if window is None else window.size)[-2:]
         if turn and (height is None or height != width):
-            found = "rows of many sizes" if height is None else f"{height}x{width}"
-            raise RequestError(f"turn=True: quarter turns need squares, found {found}; pass crop= with equal sides")
+            size = "rows of many sizes" if height is None else f"{height}x{width}"
+            raise RequestError(f"turn=True: quarter turns need squares, found {size}; pass crop= with equal sides")
         return cls(window, flip, turn) if window or flip or turn else None
 
     def of_one(self, rows: Numbers, runs: Sequence[Run], sides: NDArray[np.int64]) -> BatchWindows:
-        """Return the window of a single row, of which no more is known."""
+        """Return the window of a single row, whose classes are not known."""
         if self.follows_classes:
             raise RequestError("holds=, most= and foreground= draw by the classes of a pack: use loader(crop=…)")
         return self.windows(rows, runs, sides[None])

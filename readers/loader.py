@@ -148,7 +148,7 @@ class Loader:
             raise RequestError("normalize= of loader() and of .to(): state it once")
         image = (IMAGE, None) if picture is None else (picture.name, picture.range)
         if tone is not None and tone.numbers is not None:
-            image = (tone.field.name, None)  # its numbers are no longer those of the range
+            image = (tone.field.name, None)  # the range is used up
         no_data = picture.fill_number if picture is not None and picture.no_data else None
         times = 1 if picture is None else picture.times
 
@@ -268,7 +268,7 @@ def _by_pack(
         raise RequestError(
             'normalize="each": only batches of mix_packs have several packs, and not with partners=; use True'
         )
-    finish = FinishEach(tuple(finish_by(mean_std_of(True, each)) for each in batches.each_mean_std))
+    finish = FinishEach(tuple(finish_by(mean_std_of(True, mean_std)) for mean_std in batches.each_mean_std))
     return replace(batches, counts=True), finish
 
 

@@ -145,15 +145,15 @@ def _linear(part: torch.Tensor, sides: Sequence[ScaledSide], is_signed: bool) ->
         indices = torch.from_numpy(np.stack([first, np.minimum(first + 1, part.shape[axis] - 1)])).to(part.device)
         second = torch.from_numpy(weights).to(part.device, sums.dtype)
         second = second if axis == -1 else second[:, None]
-        one, two = (sums.index_select(axis, numbers) for numbers in indices)
+        left, right = (sums.index_select(axis, numbers) for numbers in indices)
         if of_bytes and axis == -2:
-            return ((one * (UNIT - second) // UNIT + two * second // UNIT + UNIT // 2) // UNIT).to(torch.uint8)
-        sums = one * (UNIT - second) + two * second
+            return ((left * (UNIT - second) // UNIT + right * second // UNIT + UNIT // 2) // UNIT).to(torch.uint8)
+        sums = left * (UNIT - second) + right * second
     return (sums / (UNIT * UNIT)).to(part.dtype) if is_float else (sums + (1 << 15) >> 16).to(part.dtype)
 
 
 def _movable(part: torch.Tensor) -> torch.Tensor:
-    """Return numbers that PyTorch can move: it knows few functions of uint16, whose bits are those of int16."""
+    """Return numbers that PyTorch can move: of uint16, which it hardly knows, the bits as int16."""
     return part.view(torch.int16) if part.dtype == torch.uint16 else part
 
 

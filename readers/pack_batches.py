@@ -104,7 +104,7 @@ class PackBatches:
 
     @property
     def tone(self) -> Tone | None:
-        """What is done to the images of all packs while they are read."""
+        """The colours and numbers that images of all packs get while they are read."""
         return self.packs[0].tone
 
     @property

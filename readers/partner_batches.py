@@ -64,7 +64,7 @@ class PartnerBatches:
 
     @property
     def tone(self) -> Tone | None:
-        """What is done to images while they are read."""
+        """The colours and numbers that images get while they are read."""
         return self.batches.tone
 
     @property

@@ -88,7 +88,7 @@ class RowReader:
         tones: BatchTones | None = None,
     ) -> Arrays:
         """Return the rows in this order, an array for each field. Native rows must all have the same size, or windows
-        of one size. Windows have tones, those of the picture `tones.tone.field`."""
+        of one size. The picture `tones.tone.field` gets the tones."""
         groups = self._groups(rows)
         size = self._common_size(rows, windows)
         toned = None if tones is None else tones.tone.field

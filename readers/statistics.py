@@ -68,7 +68,7 @@ def training_mean_std(manifest: Manifest, fold: int | None, fields: Sequence[Fie
 
 
 def mean_std_of(normalize: MeanStd | bool, training: MeanStd | None) -> MeanStd | None:
-    """Return the mean and deviation that the option `normalize` means; `training` are those of the training split."""
+    """Return the mean and deviation that the option `normalize` means; `training` belongs to the training split."""
     if normalize is not True:
         return normalize or None
     if training is None:

@@ -47,7 +47,7 @@ class Tone:
     colour: Colour | None = None
     mean_std: MeanStd | None = None
     numbers: FloatName | None = None
-    """The type of the delivered numbers; None for those of the field."""
+    """The type of the delivered numbers; None for the type of the field."""
 
     @classmethod
     def of(
@@ -67,8 +67,8 @@ class Tone:
             raise RequestError(f"dtype={dtype}: expected torch.float32, torch.float16 or torch.bfloat16")
         field = picture_of(fields)
         if field is None:
-            found = ", ".join(each.name for each in fields)
-            raise RequestError(f"colour=, normalize= and dtype= are for pictures, and none is read: {found}")
+            names = ", ".join(read.name for read in fields)
+            raise RequestError(f"colour=, normalize= and dtype= are for pictures, and none is read: {names}")
         return cls(field, colour, mean_std, name if name in DTYPES else None)
 
     def __post_init__(self) -> None:
@@ -82,7 +82,7 @@ class Tone:
 
     @property
     def channels(self) -> int:
-        """The channels of a row; of a time series, those of all dates."""
+        """The channels of a row; of a time series, of all its dates."""
         return math.prod(self.field.planes)
 
     @property

@@ -103,11 +103,11 @@ class HowToCopy:
     is_linear: bool = False
     missing: float | None = None
     tone: RowTone | None = None
-    """What else is done to the pixels of a picture."""
+    """The tone that the pixels of a picture get."""
 
     @property
     def is_unchanged(self) -> bool:
-        """True if pixels are copied as they are."""
+        """True if pixels are copied unchanged."""
         return self.copy is np.copyto and self.tone is None
 
 
@@ -126,7 +126,7 @@ class BatchWindows:
     """The axes of each window that are turned around, as bits of `FLIPS`."""
     scaled: list[list[int]] | None = None
     swaps: list[bool] | None = None
-    """Whether lines and columns change places in the window, before it is flipped. Then it is a square."""
+    """True where lines and columns of a window change places, before it is flipped. Then it is a square."""
 
     def copy_all(self, pictures: Iterable[BatchPicture], out: NDArray[Any], how: HowToCopy) -> bool:
         """Copy the windows of all rows into `out` by one call of the kernel. Return False if it cannot do that: it is
@@ -145,8 +145,8 @@ class BatchWindows:
         return how.missing is None and scale_all(windows, planes, how.is_linear)
 
     def in_files(self, pictures: Iterable[BatchPicture], out: NDArray[Any]) -> list[WindowInFile] | None:
-        """Return where the windows of raw pictures lie in their files, and how they are flipped and scaled. None if
-        they are no parts of them: windows are turned, of volumes, or partly outside."""
+        """Return the positions of windows of raw pictures in their files, and how they are flipped and scaled. None if
+        a window is turned, of a volume, or partly outside."""
         if not self.flips or len(self.starts[0]) != 2 or self.swaps is not None:
             return None
         lines, columns = out.shape[-2:]

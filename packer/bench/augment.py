@@ -26,7 +26,7 @@ SCALE = (0.5, 2.0)
 
 @dataclass(frozen=True)
 class Step:
-    """What a loader does besides reading, in the words that its call has, and its options."""
+    """An option of a loader besides reading: its words in the call, and what they mean."""
 
     words: str
     options: dict[str, Any]
@@ -89,4 +89,4 @@ def measure_steps(
             for index in range(len(steps))[:: -1 if number % 2 else 1]:
                 rates[index].append(runner.rate(settings, seconds, steps[index].options))
                 advance(1)
-    return settings, runner, [StepResult(step, tuple(found)) for step, found in zip(steps, rates, strict=True)]
+    return settings, runner, [StepResult(step, tuple(rounds)) for step, rounds in zip(steps, rates, strict=True)]

@@ -96,8 +96,8 @@ class TrialRunner:
         return rate
 
     def _loader(self, settings: LoaderSettings, options: Mapping[str, Any] = NOTHING_ELSE) -> Any:
-        given = {"crop": self.crop, "threads": settings.workers, "ahead": settings.ahead, **options}
-        return self.dataset.loader(settings.batch, shuffle=True, seed=self._seed, **given)
+        reading = {"crop": self.crop, "threads": settings.workers, "ahead": settings.ahead, **options}
+        return self.dataset.loader(settings.batch, shuffle=True, seed=self._seed, **reading)
 
     def _loader_batches(
         self, settings: LoaderSettings, options: Mapping[str, Any] = NOTHING_ELSE
