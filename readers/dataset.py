@@ -317,11 +317,11 @@ class SegDataset(Dataset[Any]):
     ) -> Loader:
         """Return a loader of whole batches of the data set's fields, read by threads `ahead` of use.
 
-        `shuffle`, `seed`, `rank`, `world_size`, `drop_last`, `pad`: see `Order`. `crop`: a window of each
-        picture or volume. `flip`: half of them left to right, with "all" along each axis. `turn`: by 0 to 3 quarters.
-        `colour`, `normalize`, `dtype`: done to the image while it is read, see `Colour` and `Loader.to`. With
-        `on="device"` PyTorch does all this, after `.to(device)` there. All random numbers follow from (seed, epoch, row).
-        `labels`: "onehot" or "index", by default the data set's form. `output`: "torch" or "numpy". `pin_memory`: by default
+        `shuffle`, `seed`, `rank`, `world_size`, `drop_last`, `pad`: see `Order`. `crop`: a window of each picture or
+        volume. `flip`: half of them left to right, with "all" along each axis. `turn`: by 0 to 3 quarters. `colour`,
+        `normalize`, `dtype`: done to the image while it is read, see `Colour` and `Loader.to`. With `on="device"`
+        PyTorch does all this, after `.to(device)` there. All random numbers follow from (seed, epoch, row). `labels`:
+        "onehot" or "index", by default the data set's form. `output`: "torch" or "numpy". `pin_memory`: by default
         where there is CUDA. `drop_behind`: drop rows from the page cache once they are read, for data read only once.
         `mix={"labelled": 8, "unlabelled": 24}`: 8 rows with a label and then 24 without one in each batch; the epoch
         ends with the side `mix_end`; see `MixedOrder`. `weights`: rows with rare classes come more often; see `Order`.
