@@ -41,6 +41,7 @@ SIGNATURES = {
     "build_part": ["plan", "part", "out", "raw", "workers", "retry_bad", "allow_functions", "scratch", "progress"],
     "commit_pack": ["plan", "out", "scratch", "no_conditions", "progress"],
     "diff_pack": ["out", "raw", "config"],
+    "index_pack": ["out", "again", "workers", "progress"],
     "pack_stats": ["out", "percentiles", "foreground"],
     "plan_pack": ["raw", "plan", "reuse", "progress", "options"],
     "probe_folder": ["raw", "options"],

@@ -29,7 +29,7 @@ from packer.cli import main as packer
 from packer.publish.history import HISTORY
 from packer.publish.remarks import remarks_path
 from packer.publish.target import STAMPS
-from readers.contract.manifest import GENERATIONS, MANIFEST, SHARDS, Manifest, generation_path
+from readers.contract.manifest import CELLS, GENERATIONS, MANIFEST, SHARDS, Manifest, generation_path
 from readers.contract.shard_table import table_path
 from readers.pack import Pack
 
@@ -141,7 +141,8 @@ def unneeded(out: Path) -> set[str]:
         needed |= {path, table_path(out, manifest.table)}
         stems |= {pack.stem(shard).name for shard in range(len(pack.table))}
     needed |= {remarks_path(out, int(path.stem)) for path in kept[-KEPT:]}
-    needed |= {path for name in (SHARDS, STAMPS) for path in (out / name).iterdir() if path.name.split(".")[0] in stems}
+    written = (path for name in (SHARDS, STAMPS, CELLS) for path in (out / name).iterdir())
+    needed |= {path for path in written if path.name.split(".")[0] in stems}
     return {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file() and path not in needed}
 
 
