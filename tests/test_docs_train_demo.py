@@ -15,9 +15,11 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import make_raw, write_png
+from conftest import REPO, make_raw, write_png
+from conftest import pack as packed_by_command
 from program import command
 from train_demo.__main__ import main as train_demo_main
+from train_demo.augmented import evaluate, gap, ours, train
 from train_demo.comparison import Comparison
 from train_demo.packed import Packed, pack
 from train_demo.pipelines import Setup, raw_files, same_batches
@@ -26,7 +28,7 @@ from train_demo.raw_pairs import RawPairs
 from train_demo.step_times import Step, StepTimer
 from train_demo.training import Epoch
 
-from readers import to_device
+from readers import open_dataset, to_device
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are watched in /proc")
 SHORT = ("--size", "32x48", "--batch", "4", "--device", "cpu", "--pictures", "8")
@@ -161,3 +163,44 @@ def test_waiting_finishing_and_computing_are_measured_separately() -> None:
     for part, least in (("waiting", 0.09), ("finishing", 0.06), ("computing", 0.03)):
         assert sum(getattr(step, part) for step in steps) >= least
     assert sum(step.waiting + step.finishing + step.computing for step in steps) <= seconds
+
+
+def test_a_network_learns_from_our_augmentation(tmp_path: Path) -> None:
+    """The sample scenes, scaled, cut, flipped, coloured and normalised: the loss falls, here and on whole pictures."""
+    options = ("--labels", "index", "--ignore", "void", "--size", "128x192")
+    out = packed_by_command(REPO / "data_samples" / "raw", tmp_path / "out", *options)
+    rows, whole = open_dataset(out, "train", "index"), open_dataset(out, "val", "index")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # on a busy machine more would wait for each other
+    torch.manual_seed(1)
+    network, losses = train(ours(rows, (64, 64), seed=1), rows, 60)
+    score = evaluate(network, whole, (rows.mean, rows.std))
+    torch.set_num_threads(threads)
+    assert len(losses) == 60
+    assert sum(losses[-10:]) < 0.85 * sum(losses[:10])
+    assert score.loss < 0.85 * math.log(len(rows.classes))
+    assert 1 / len(rows.classes) < score.miou < 1
+
+
+def test_scores_are_those_of_all_known_pixels(tmp_path: Path) -> None:
+    """A network that always says class 0."""
+    options = ("--labels", "index", "--ignore", "void", "--size", "32x48")
+    rows = open_dataset(packed_by_command(REPO / "data_samples" / "raw", tmp_path / "out", *options), "val", "index")
+    seen = torch.stack([torch.as_tensor(label) for _, label in rows])
+    known, classes = seen[seen != rows.classes.ignore_index], len(rows.classes)
+
+    class First(torch.nn.Module):
+        def forward(self, images: torch.Tensor) -> torch.Tensor:
+            scores = torch.zeros(len(images), classes, *images.shape[2:])
+            scores[:, 0] = 30
+            return scores
+
+    score = evaluate(First(), rows, (rows.mean, rows.std))  # type: ignore[arg-type]
+    share = float((known == 0).double().mean())
+    assert score.miou == pytest.approx(share / len(set(known.tolist())), rel=1e-5)
+    assert score.loss == pytest.approx(30 * (1 - share), rel=1e-4)
+
+
+def test_a_gap_counts_in_deviations_of_the_seeds() -> None:
+    assert gap([1.0, 3.0], [1.0, 3.0]) == 0
+    assert gap([4.0, 6.0], [1.0, 3.0]) == pytest.approx(3 / math.sqrt(2))

@@ -48,6 +48,14 @@ def make_pairs(root: Path, count: int) -> Pairs:
     return Pairs(raw, np.load(images, mmap_mode="r"), np.load(labels, mmap_mode="r"))
 
 
+def save_rows(pairs: Pairs, out: Path) -> None:
+    """Write a .npy file for each image and each label."""
+    for name, column in (("image", pairs.images), ("label", pairs.labels)):
+        (out / name).mkdir(parents=True)
+        for row in range(len(pairs)):
+            np.save(out / name / f"{row:05}.npy", column[row])
+
+
 def parted(rows: int, parts: int) -> list[list[int]]:
     """Divide the numbers of all rows into `parts` runs of about the same length, one for each worker of a writer."""
     return [part.tolist() for part in np.array_split(np.arange(rows), min(parts, rows))]

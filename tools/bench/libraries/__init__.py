@@ -56,6 +56,7 @@ LIBRARIES = (
     Library("loader", "formats", "segpack"),
     Library("raw PNG, OpenCV", "opencv", "opencv-python", 80),
     Library("raw PNG, Pillow", "pillow", "pillow"),
+    Library("raw PNG, TorchCodec", "torchcodec", "torchcodec"),
     Library("TensorDict", "tensordict", "tensordict", 8),
     Library("HF datasets", "huggingface", "datasets", 2.8),
     Library("WebDataset", "webdataset", "webdataset", 15),
@@ -66,4 +67,6 @@ LIBRARIES = (
     Library("DALI, CPU", "dali", "nvidia-dali-cuda130", 2.8),
     Library("Lance", "lance", "pylance"),
     Library("Grain, ArrayRecord", "grain", "grain"),
+    Library("SPDL, npy", "spdl", "spdl"),
+    Library("dataio-rs, npy", "dataio_rs", "dataio-rs"),
 )

@@ -10,20 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from nvidia.dali import Pipeline, fn
 from nvidia.dali.plugin.base_iterator import LastBatchPolicy
 from nvidia.dali.plugin.pytorch import DALIGenericIterator
 
 from bench.libraries import BATCH, WORKERS, Loaders, Tensors
-from bench.pairs import Pairs
+from bench.pairs import save_rows
 
-
-def write(pairs: Pairs, out: Path) -> None:
-    for name, column in (("image", pairs.images), ("label", pairs.labels)):
-        (out / name).mkdir(parents=True)
-        for row in range(len(pairs)):
-            np.save(out / name / f"{row:05}.npy", column[row])
+write = save_rows
 
 
 def loaders(out: Path) -> Loaders:
