@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -76,7 +77,10 @@ _FACTORS = ("brightness", "contrast", "saturation", "channels")
 
 def _range(name: str, given: Range) -> tuple[float, float]:
     """Return the least and the largest factor."""
-    low, high = given if isinstance(given, tuple) else (max(0.0, 1 - given), 1 + given)
+    try:
+        low, high = map(float, given) if isinstance(given, (tuple, list)) else (max(0.0, 1 - given), 1.0 + given)
+    except (TypeError, ValueError):
+        low = high = math.nan
     if not 0 <= low <= high:
         raise RequestError(f"{name}={given!r}: expected a number from 0 on, or the least and the largest factor")
     return low, high

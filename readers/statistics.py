@@ -69,8 +69,15 @@ def training_mean_std(manifest: Manifest, fold: int | None, fields: Sequence[Fie
 
 def mean_std_of(normalize: MeanStd | bool, training: MeanStd | None) -> MeanStd | None:
     """Return the mean and deviation that the option `normalize` means; `training` are those of the training split."""
+    if normalize is False:
+        return None
     if normalize is not True:
-        return normalize or None
+        try:
+            means, deviations = (tuple(map(float, numbers)) for numbers in normalize)
+        except (TypeError, ValueError):
+            expected = "expected True or (means, deviations), a number for each channel"
+            raise RequestError(f"normalize={normalize!r}: {expected}") from None
+        return means, deviations
     if training is None:
         raise RequestError(
             'normalize=True: the pack has no split "train", nor just one whose name begins with "train"; '
