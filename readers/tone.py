@@ -71,9 +71,9 @@ class Tone:
         if field is None:
             found = ", ".join(each.name for each in fields)
             raise RequestError(f"colour=, normalize= and dtype= are for pictures, and none is read: {found}")
-        if mean_std is not None and field.times > 1:  # each date has the same bands
+        if mean_std is not None and len(mean_std[0]) * field.times == math.prod(field.planes):
             means, deviations = map(tuple, mean_std)
-            mean_std = (means * field.times, deviations * field.times)
+            mean_std = (means * field.times, deviations * field.times)  # each date has the same bands
         return cls(field, colour, mean_std, name if name in DTYPES else None)
 
     def __post_init__(self) -> None:
