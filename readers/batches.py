@@ -111,7 +111,7 @@ class Batches:
         arrays = self.reader.read(*reading)
         return arrays, draw._replace(pixels=self._counted(arrays) if counts else None)
 
-    def _tones(self, batch: BatchRows) -> BatchTones | None:
+    def _tones(self, batch: Any) -> BatchTones | None:
         return None if self.tone is None else self.tone.of_batch(batch.rows, batch.runs)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -76,7 +77,12 @@ _FACTORS = ("brightness", "contrast", "saturation", "channels")
 
 def _range(name: str, factors: Range) -> tuple[float, float]:
     """Return the least and the largest factor."""
-    low, high = factors if isinstance(factors, tuple) else (max(0.0, 1 - factors), 1 + factors)
+    try:
+        low, high = (
+            map(float, factors) if isinstance(factors, (tuple, list)) else (max(0.0, 1 - factors), 1.0 + factors)
+        )
+    except (TypeError, ValueError):
+        low = high = math.nan
     if not 0 <= low <= high:
         raise RequestError(f"{name}={factors!r}: expected a number from 0 on, or the least and the largest factor")
     return low, high

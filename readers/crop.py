@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from numbers import Real
+from typing import Any, Literal, NamedTuple, TypeGuard
 
 import numpy as np
 import torch
@@ -89,17 +90,18 @@ class RandomCrop(CenterCrop):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if len(self.scale) != 2 or not 0 < self.scale[0] <= self.scale[1] <= MOST_SCALE:
+        if not _are_numbers(self.scale, 2) or not 0 < self.scale[0] <= self.scale[1] <= MOST_SCALE:
             raise RequestError(f"scale={self.scale!r}: expected two numbers above 0, such as (0.5, 2.0)")
         if self.scales and len(self.size) != 2:
             raise RequestError(f"scale={self.scale!r}: scales pictures, and {self.size} is a window of volumes")
 
-        shares = list((self.holds or {}).values())
-        if any(share < 0 for share in shares) or sum(shares) > 1 + ROUNDING:
-            raise RequestError(f"holds={self.holds!r}: expected shares from 0 on that sum up to 1 at most")
+        shares = tuple(self.holds.values()) if isinstance(self.holds, Mapping) else None if self.holds else ()
+        if not _are_numbers(shares) or min(shares, default=0) < 0 or sum(shares) > 1 + ROUNDING:
+            expected = 'expected shares from 0 on that sum up to 1 at most, such as {"rider": 0.25}'
+            raise RequestError(f"holds={self.holds!r}: {expected}")
         if self.holds_rows not in ("share", "uniform"):
             raise RequestError(f'holds_rows={self.holds_rows!r}: expected "share" or "uniform"')
-        if not 0 < self.most <= 1 or not 0 <= self.foreground <= 1:
+        if not _are_numbers((self.most, self.foreground)) or not (0 < self.most <= 1 and 0 <= self.foreground <= 1):
             raise RequestError(f"most={self.most!r}, foreground={self.foreground!r}: expected shares up to 1")
 
     @property
@@ -111,6 +113,12 @@ class RandomCrop(CenterCrop):
     def scales(self) -> bool:
         """True if pictures are scaled."""
         return tuple(self.scale) != (1, 1)
+
+
+def _are_numbers(values: Any, count: int | None = None) -> TypeGuard[Sequence[float]]:
+    """Return whether a user gave numbers, as many as `count`."""
+    is_list = isinstance(values, (tuple, list)) and count in (None, len(values))
+    return is_list and all(isinstance(number, Real) for number in values)
 
 
 def window_of(transform: CenterCrop, sides: NDArray[np.int64]) -> BatchWindows:

@@ -331,6 +331,8 @@ class SegDataset(Dataset[Any]):
         """
         reader = self._batch_reader(labels)
         reading = ReadAhead(threads, ahead, drop_behind)
+        if on not in ("cpu", "device"):
+            raise RequestError(f'on={on!r}: expected "cpu" or "device"')
         if windows is not None:
             chosen = SlidingWindows.of(windows, len(reader.sides))
             others: dict[str, Any] = {"shuffle": shuffle, "crop": crop, "flip": flip, "turn": turn, "colour": colour}
@@ -380,8 +382,6 @@ class SegDataset(Dataset[Any]):
         """Return the reading of batches of `size` rows. `mean_std` belongs to the training rows, by default of this
         pack."""
         mean_std = mean_std or self._mean_std()
-        if on not in ("cpu", "device"):
-            raise RequestError(f'on={on!r}: expected "cpu" or "device"')
         fields = [delivered.field for delivered in reader.fields]
         window, tone = augmentation.cut(reader.sides), augmentation.tone(fields, mean_std)
         holding = self._holding(window)

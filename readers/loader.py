@@ -150,6 +150,8 @@ class Loader:
         if tone is not None and tone.numbers is not None:
             image = (tone.field.name, None)  # the range is used up
         no_data = picture.fill_number if picture is not None and picture.no_data else None
+        if tone is not None and tone.field is picture:
+            no_data = tone.fill
         times = 1 if picture is None else picture.times
 
         def finish_by(mean_std: MeanStd | None) -> Finish:

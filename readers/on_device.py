@@ -5,6 +5,7 @@ The numbers are those that the CPU makes: of bytes the same bits, and of other n
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ from readers.contract.errors import RequestError
 from readers.contract.fields import Sides
 from readers.contract.kinds import FLAG
 from readers.delivered import Delivered
-from readers.row_reader import RowReader
+from readers.row_reader import RowReader, as_series
 from readers.scaled import UNIT, ScaledSide
 from readers.tone import MOST, PART, BatchTones
 from readers.windows import FLIPS, BatchWindows, overlap
@@ -47,11 +48,12 @@ class RawBatch(NamedTuple):
         batch = torch.stack([self._window(field, target, _movable(part)) for target, part in enumerate(parts)])
         batch = batch.view(parts[0].dtype)
         if self.tones is not None and self.tones.tone.field is field.field:
-            return toned(batch, self.tones)
+            batch = toned(batch, self.tones)
         if field.expands:
             numbers = torch.arange(field.field.numbers or 0, device=batch.device).view(1, -1, *[1] * (batch.ndim - 1))
             return (batch.unsqueeze(1).int() == numbers).to(torch.uint8)
-        return batch
+        series: torch.Tensor = as_series(field.field, batch)
+        return series
 
     def _window(self, field: Delivered, target: int, part: torch.Tensor) -> torch.Tensor:
         windows, sides = self.windows, self.sizes[target]
@@ -93,7 +95,19 @@ def read_raw(
 
 
 def toned(batch: torch.Tensor, tones: BatchTones) -> torch.Tensor:
-    """Return pictures (N, C, …, H, W) with their tones."""
+    """Return pictures (N, C, …, H, W) with their tones. Pixels without data stay, or are the mean."""
+    tone, pictures = tones.tone, _toned(batch, tones)
+    if not tone.field.no_data:
+        return pictures
+    fill = tone.field.fill_number
+    missing = batch.isnan() if math.isnan(fill) else batch.double() == fill
+    if tone.mean_std is not None:
+        return pictures.masked_fill(missing, 0)
+    plain = _toned(batch, BatchTones(tone.plain, None))
+    return torch.where(missing, _movable(plain), _movable(pictures)).view(pictures.dtype)
+
+
+def _toned(batch: torch.Tensor, tones: BatchTones) -> torch.Tensor:
     tone = tones.tone
     weights = None if tones.weights is None else tones.whole_weights if tone.is_of_bytes else tones.weights
     rows = None if weights is None else torch.from_numpy(np.ascontiguousarray(weights)).to(batch.device)

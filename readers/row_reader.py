@@ -237,8 +237,9 @@ def _parts(
     return [(row, windows.part(target, shard.size(row))) for target, row in zip(targets, rows, strict=True)]
 
 
-def as_series(field: Field, rows: NDArray[Any]) -> NDArray[Any]:
-    """Return rows of a time series with an axis of dates, in the same memory; others unchanged."""
+def as_series(field: Field, rows: Any) -> Any:
+    """Return rows of a time series, an array or a tensor, with an axis of dates, in the same memory; others
+    unchanged."""
     if field.times == 1:
         return rows
     return rows.reshape(len(rows), *field.delivered_planes, *rows.shape[2:])

@@ -67,20 +67,23 @@ class SampleReader:
     def transformed(self, transform: Transform, rows: list[int]) -> list[Any]:
         """Return what a transform makes of rows of the pack. Our own ones read no more of a row than they need."""
         if isinstance(transform, Augmentation):
-            return [self._augmented(transform, row) for row in rows]
+            return self._augmented(transform, rows)
         if not isinstance(transform, CenterCrop) or type(transform) not in (CenterCrop, RandomCrop):
             return [self._transformed(transform, sample) for sample in self.many(rows)]
         CropAndFlip.of(transform, False, False, self._reader.sides)
         sizes = self._reader.sizes(rows)
         return [tuple(self.one(row, window_of(transform, size))) for row, size in zip(rows, sizes, strict=True)]
 
-    def _augmented(self, augmentation: Augmentation, row: int) -> AnySample:
-        """Return a row as a loader would deliver it, for a seed that PyTorch draws."""
+    def _augmented(self, augmentation: Augmentation, rows: Sequence[int]) -> list[AnySample]:
+        """Return rows as a loader would deliver them, each for a seed that PyTorch draws."""
         cut = augmentation.cut(self._reader.sides) or CropAndFlip(None, False)
         tone = augmentation.tone([delivered.field for delivered in self._reader.fields], self._mean_std())
-        drawn = drawn_row()
-        windows = cut.of_one(*drawn, self._reader.sizes([row])[0])
-        return self.one(row, windows, None if tone is None else tone.of_batch(*drawn))
+        samples = []
+        for row in rows:
+            drawn = drawn_row()
+            windows = cut.of_one(*drawn, self._reader.sizes([row])[0])
+            samples.append(self.one(row, windows, None if tone is None else tone.of_batch(*drawn)))
+        return samples
 
     def _transformed(self, transform: Transform, sample: AnySample) -> Any:
         """Return what a transform makes of a sample. Crops need to know what each field is padded with."""

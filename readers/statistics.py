@@ -67,10 +67,17 @@ def training_mean_std(manifest: Manifest, fold: int | None, fields: Sequence[Fie
     return None if training is None else mean_and_deviation(fields, training)
 
 
-def mean_std_of(normalize: MeanStd | bool, training: MeanStd | None) -> MeanStd | None:
+def mean_std_of(normalize: MeanStd | bool | None, training: MeanStd | None) -> MeanStd | None:
     """Return the mean and deviation that the option `normalize` means; `training` belongs to the training split."""
+    if normalize is False or normalize is None:
+        return None
     if normalize is not True:
-        return normalize or None
+        try:
+            means, deviations = (tuple(map(float, numbers)) for numbers in normalize)
+        except (TypeError, ValueError):
+            expected = "expected True or (means, deviations), a number for each channel"
+            raise RequestError(f"normalize={normalize!r}: {expected}") from None
+        return means, deviations
     if training is None:
         raise RequestError(
             'normalize=True: the pack has no split "train", nor just one whose name begins with "train"; '

@@ -65,10 +65,15 @@ class Tone:
         name = "float32" if dtype is None and mean_std is not None else str(dtype).rpartition(".")[2]
         if dtype is not None and name not in DTYPES:
             raise RequestError(f"dtype={dtype}: expected torch.float32, torch.float16 or torch.bfloat16")
+        if not isinstance(colour, Colour | None):
+            raise RequestError(f"colour={colour!r}: expected Colour(…), such as Colour(brightness=0.3)")
         field = picture_of(fields)
         if field is None:
             names = ", ".join(read.name for read in fields)
             raise RequestError(f"colour=, normalize= and dtype= are for pictures, and none is read: {names}")
+        if mean_std is not None and len(mean_std[0]) * field.times == math.prod(field.planes):
+            means, deviations = map(tuple, mean_std)
+            mean_std = (means * field.times, deviations * field.times)  # each date has the same bands
         return cls(field, colour, mean_std, name if name in DTYPES else None)
 
     def __post_init__(self) -> None:
@@ -99,6 +104,19 @@ class Tone:
     def is_of_bytes(self) -> bool:
         """True if pixels are bytes that count from 0 to 255."""
         return np.dtype(self.field.dtype) == np.uint8 and self.field.range in (None, (0, 255))
+
+    @property
+    def plain(self) -> Tone:
+        """What is done to pixels without data, if pictures are not normalised: they only become numbers."""
+        return Tone(self.field, None, None, self.numbers)
+
+    @property
+    def fill(self) -> float | None:
+        """The delivered number of pixels without data; None if there are none."""
+        if not self.field.no_data:
+            return None
+        number = ToneOfRow(self.plain, None).padding(self.field.fill_number).reshape(-1)[:1]
+        return float((number.astype(np.uint32) << 16).view(np.float32)[0] if self.bits_of else number[0])
 
     def of_batch(self, rows: Numbers, runs: Sequence[Run]) -> BatchTones:
         """Return the tones of the rows of a batch."""
@@ -263,6 +281,5 @@ def _keep_missing(tone: Tone, pixels: NDArray[Any], out: NDArray[Any]) -> None:
         out[missing] = 0
     else:
         unchanged = np.empty_like(out)
-        plain = Tone(tone.field, None, None, tone.numbers)
-        (_copy_bytes if tone.is_of_bytes else _copy_numbers)(plain, pixels, None, unchanged)
+        (_copy_bytes if tone.is_of_bytes else _copy_numbers)(tone.plain, pixels, None, unchanged)
         out[missing] = unchanged[missing]

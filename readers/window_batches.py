@@ -11,6 +11,7 @@ from readers.contract.tiles import window_key
 from readers.drawn import BatchDraw
 from readers.holding import HeldRows, HeldWindows
 from readers.sliding_windows import SlidingWindows
+from readers.tone import BatchTones
 from readers.window_order import WindowRows
 
 KEYS = "keys"
@@ -42,6 +43,10 @@ class WindowBatches(Batches):
         names = {row: pack.shard(shard).key(number) for row, (shard, number) in rows.items()}
         places = zip(in_pack, starts.tolist(), scaled.tolist(), strict=True)
         return [window_key(names[row], start, tuple(sides)) for row, start, sides in places]
+
+    def _tones(self, batch: Any) -> BatchTones | None:
+        """Return the tones of a batch: evaluation knows no random colours."""
+        return None if self.tone is None else self.tone.of_batch(batch.rows, ())
 
     def _windows(self, batch: Any, held: HeldRows) -> HeldWindows:
         """Return the windows of a batch."""

@@ -130,6 +130,9 @@ def test_bands_are_normalised_over_all_dates(raw: Path, tmp_path: Path) -> None:
     expected = np.where(missing, 0, (series - mean) / std)
     ((images, _),) = rows.loader(len(KEYS)).to("cpu", normalize=True)
     assert np.allclose(images, expected, atol=1e-5)
+    for normalize in (True, (rows.mean, rows.std), ([*rows.mean] * TIMES, [*rows.std] * TIMES)):
+        ((images, _),) = rows.loader(len(KEYS), normalize=normalize)
+        assert np.allclose(images, expected, atol=1e-4)
     options: dict[str, Any] = {"normalize": (rows.mean, rows.std), "nodata": MISSING}
     ((images, _),) = to_device(rows.loader(len(KEYS)), "cpu", times=TIMES, **options)
     assert images.dtype == torch.float32

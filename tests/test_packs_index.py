@@ -165,9 +165,15 @@ def test_damage_is_found_and_repaired(tmp_path: Path) -> None:
         assert damage.shard == victim.name.partition(".")[0]
         assert index_pack(out) == 1
         assert cells_in(out) == whole
+    shutil.rmtree(raw)
     victim.write_bytes(b"")
-    repair_pack(out, raw)
+    repaired = repair_pack(out)
+    assert (repaired.summary, repaired.counted, len(repaired.damage)) == (None, 1, 1)
     assert cells_in(out) == whole
+    assert verify_pack(out, deep=True) == []
+    victim.write_bytes(b"")
+    assert good("repair", out).stdout == f"{out}: whole; counted the classes of 1 shard again\n"
+    assert good("repair", out).stdout == f"{out}: whole; nothing to repair\n"
 
 
 def with_digest(head: bytes, arrays: bytes) -> bytes:

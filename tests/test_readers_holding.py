@@ -17,7 +17,7 @@ from conftest import make_varied_raw, pack
 from numpy.typing import NDArray
 from torch.utils.data import DataLoader, TensorDataset
 
-from readers import Order, RandomCrop, SegDataset, class_index, open_dataset
+from readers import Augmentation, Order, RandomCrop, SegDataset, class_index, open_dataset
 from readers.batches import Batches
 from readers.class_index import CellsOfRow, ClassIndex
 from readers.contract.errors import DamagedError, RequestError
@@ -363,6 +363,10 @@ def test_what_was_drawn_is_counted(train: SegDataset) -> None:
         (lambda t: t.loader(2, crop=RandomCrop(SIZE, holds={"rider": 0.5, 2: 0.1})), "names a class twice"),
         (lambda t: RandomCrop(SIZE, holds={"rider": 0.6, "train": 0.5}), "sum up to 1 at most"),
         (lambda t: RandomCrop(SIZE, holds={"rider": -0.1}), "from 0 on"),
+        (lambda t: RandomCrop(SIZE, holds=cast(Any, ["rider"])), 'such as {"rider": 0.25}'),
+        (lambda t: RandomCrop(SIZE, holds=cast(Any, {"rider": "often"})), 'such as {"rider": 0.25}'),
+        (lambda t: RandomCrop(SIZE, scale=cast(Any, 2)), "expected two numbers above 0"),
+        (lambda t: RandomCrop(SIZE, most=cast(Any, "half")), "most='half'"),
         (lambda t: RandomCrop(SIZE, holds_rows=cast(Any, "any")), 'expected "share" or "uniform"'),
         (lambda t: RandomCrop(SIZE, most=0), "most=0"),
         (lambda t: RandomCrop(SIZE, foreground=2), "foreground=2"),
@@ -378,6 +382,12 @@ def test_what_cannot_be_drawn_is_refused_by_name(
 ) -> None:
     with pytest.raises(RequestError, match=message):
         make(train)
+
+
+def test_samples_do_not_follow_classes(out: Path) -> None:
+    samples = open_dataset(out, "train", transform=Augmentation(crop=RandomCrop(SIZE, holds={"rider": 1.0})))
+    with pytest.raises(RequestError, match="use loader"):
+        samples[0]
 
 
 def test_a_field_that_is_not_read_is_refused(out: Path) -> None:

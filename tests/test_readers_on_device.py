@@ -61,6 +61,41 @@ def test_the_device_makes_what_the_cpu_makes(pack: Path, options: dict[str, Any]
             assert torch.equal(equal, masks)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "bands", "facts"),
+    [
+        ("u1", 6, {"times": 2}),
+        ("u1", 3, {"nodata": 0}),
+        ("u2", 3, {"nodata": 9}),
+        ("f4", 3, {"nodata": "nan"}),
+    ],
+)
+def test_series_and_pixels_without_data_are_those_of_the_cpu(
+    tmp_path: Path, dtype: str, bands: int, facts: dict[str, Any]
+) -> None:
+    dice = np.random.default_rng(11)
+
+    def load(key: str) -> dict[str, NDArray[Any]]:
+        image = dice.integers(1, 200, (24, 20, bands)).astype(dtype)
+        image[:9, :7] = facts.get("nodata", 5)
+        return {"image": image, "label": (image[..., 0] > 100).astype(np.uint8)}
+
+    rows = Rows([f"{number:02}" for number in range(4)], load)
+    build_pack(rows, tmp_path / "out", classes="2", labels="index", bands="all", workers=1, **facts)
+    data, colour = open_dataset(tmp_path / "out", split="all"), Colour(0.3, (0.5, 0.9), channels=0.1)
+    half: dict[str, Any] = {"dtype": torch.float16}
+    for options in ({}, {"colour": colour}, {"colour": colour, **half}, {"colour": colour, "normalize": True, **half}):
+        given: dict[str, Any] = {"crop": (30, 16), "flip": "all", **options}
+        for (images, _), (same, _) in zip(data.loader(4, **given), data.loader(4, on="device", **given), strict=True):
+            assert images.shape == same.shape
+            assert images.dtype == same.dtype
+            assert torch.allclose(images.double(), same.double(), atol=1e-3, equal_nan=True)
+    numbers = data.loader(4, **half).to("cpu", normalize=True)
+    bytes_ = data.loader(4).to("cpu", normalize=True)
+    for (images, _), (same, _) in zip(numbers, bytes_, strict=True):
+        assert torch.allclose(images, same, atol=0.02)
+
+
 def test_what_the_device_does_not_make_is_refused(tmp_path: Path) -> None:
     rows = open_dataset(packed(tmp_path, "u1"), fields=("image", "label", "labelled"))
     with pytest.raises(RequestError, match="the field 'labelled' is made on the CPU"):

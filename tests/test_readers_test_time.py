@@ -217,6 +217,20 @@ def test_windows_travel_to_the_device_with_their_keys(folder: Path, name: str) -
         data.loader(4, **options).to("cpu", augment=lambda *parts: parts)
 
 
+@pytest.mark.parametrize("name", ["fixed", "native", "tiled", "volumes"])
+def test_windows_are_normalised_while_they_are_read(folder: Path, name: str) -> None:
+    rows, bands = opened(folder, name), 1 if name == "volumes" else 3
+    normalize = ([0.4] * bands, [0.2] * bands)
+    windows = SlidingWindows((4, 12, 12) if name == "volumes" else (12, 14), flip=True)
+    ours = rows.loader(3, windows=windows, normalize=normalize, dtype=torch.float16)
+    theirs = rows.loader(3, windows=windows).to("cpu", normalize=normalize, dtype=torch.float16)
+    for (keys, images, labels), (same_keys, same_images, same_labels) in zip(ours, theirs, strict=True):
+        assert keys == same_keys
+        assert images.dtype == same_images.dtype
+        assert torch.allclose(images, same_images, atol=0.01)
+        assert torch.equal(labels, same_labels)
+
+
 def test_other_options_are_refused_by_name(folder: Path) -> None:
     data, volumes = opened(folder, "fixed"), opened(folder, "volumes")
     refused: list[dict[str, Any]] = [

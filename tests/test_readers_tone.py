@@ -239,6 +239,9 @@ def test_pixels_without_data_stay_so_and_are_the_mean(dtype: str, fill: float | 
         ({"colour": Colour(saturation=0.3)}, "saturation and gray need red, green and blue"),
         ({"normalize": ((0.5,), (0.5,))}, "expected 2 numbers"),
         ({"normalize": ((0.5, 0.5), (0.5, 0.0))}, "deviations above 0"),
+        ({"normalize": (0.5, 0.5)}, "a number for each channel"),
+        ({"normalize": "each"}, "expected True or"),
+        ({"colour": 0.3}, r"such as Colour\(brightness=0.3\)"),
         ({"dtype": torch.int32}, "expected torch.float32"),
         ({"dtype": torch.bfloat16, "output": "numpy"}, "NumPy has no such numbers"),
     ],
@@ -250,8 +253,10 @@ def test_wrong_options_are_refused(tmp_path: Path, options: dict[str, Any], word
 
 
 def test_wrong_factors_are_refused() -> None:
-    with pytest.raises(RequestError, match="expected a number from 0 on"):
-        Colour(brightness=-1)
+    wrong: list[Any] = [-1, float("nan"), "much", (0.5, 1, 1.5)]
+    for brightness in wrong:
+        with pytest.raises(RequestError, match="expected a number from 0 on"):
+            Colour(brightness=brightness)
     with pytest.raises(RequestError, match="less than 4"):
         Colour(2, 2)
     with pytest.raises(RequestError, match="from 0 to 1"):

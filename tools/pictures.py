@@ -1,4 +1,4 @@
-"""Draw the pictures of the README and the docs from data_samples: sheets, the report, the page of `packer view`.
+"""Draw the pictures of the README and the docs from data_samples: sheets, windows, the report, `packer view`.
 
     tools/run pictures [--out FOLDER]
 
@@ -21,6 +21,7 @@ import numpy as np
 from drills.mistakes import KINDS, RECIPES, plant
 from PIL import Image
 from program import REPO, SAMPLES, parser
+from window_sheet import window_sheet
 
 from packer.cli import main as packer
 from readers import open_dataset
@@ -56,6 +57,8 @@ def sheets(folder: Path, out: Path) -> None:
     for name, pack, options in (("sheet", "whole/city", ("-n", 6)), ("mistakes_shifted", "shifted", outlines)):
         run("sheet", folder / pack, *options, "-o", folder / f"{name}.png")
         Image.open(folder / f"{name}.png").save(out / f"{name}.jpg", quality=QUALITY, optimize=True)
+    data = open_dataset(folder / "whole" / "city", split="train", label="index")
+    window_sheet(data).save(out / "windows.jpg", quality=QUALITY, optimize=True)
 
 
 def pages(folder: Path, out: Path) -> None:

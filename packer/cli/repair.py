@@ -15,6 +15,7 @@ from packer.cli.log import publishing
 from packer.cli.output import show
 from packer.cli.progress import shown
 from packer.cli.values import FolderType
+from packer.errors import counted
 from packer.publish.target import raw_and_out
 from readers.contract.manifest import MANIFEST
 from readers.contract.plain_text import one_line
@@ -80,8 +81,11 @@ def repair_command(
         show(f"{out}: whole; its damaged shards were built again, and the generation stays")
         return
     if repair.summary is None:
-        restored = f"restored {MANIFEST} from its copy" if repair.damage else "nothing to repair"
-        show(f"{out}: whole; {restored}")
+        manifest = any(item.file == out / MANIFEST for item in repair.damage)
+        done = [f"restored {MANIFEST} from its copy"] if manifest else []
+        if repair.counted:
+            done.append(f"counted the classes of {counted(repair.counted, 'shard')} again")
+        show(f"{out}: whole; {', '.join(done) or 'nothing to repair'}")
         return
     log_summary(repair.summary)
     show(f"{summary_text(repair.summary, out)}; {out} is whole")

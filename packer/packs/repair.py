@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -22,10 +22,12 @@ from packer.progress import Progress, no_progress
 from packer.publish.generation import restore_manifest
 from packer.publish.target import is_ours, tidy
 from packer.shards.stamps import may_be_one_of
+from packer.workers.add_cells import add_cells
 from packer.workers.run import build_shards
 from readers.contract.errors import DamagedError, NoPackError
-from readers.contract.manifest import MANIFEST, Manifest
+from readers.contract.manifest import CELLS, MANIFEST, Manifest
 from readers.machine import usable_cores
+from readers.pack import Pack
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,8 @@ class Repair:
     summary: Summary | None
     refused: PackError | None = None
     """The reason if no generation can be built from the raw files of today."""
+    counted: int = 0
+    """The shards whose classes were counted again."""
 
 
 def repair_pack(
@@ -69,8 +73,9 @@ def repair_pack(
             tidy(out)
         if damage:
             found(damage)
-        if len(damage) == len(restored):
-            return Repair(tuple(damage), None)
+        cells = frozenset(item.shard for item in damage if item.file is not None and item.file.parent == out / CELLS)
+        if all(item in restored or item.shard in cells for item in damage):
+            return Repair(tuple(damage), None, counted=_count_again(out, cells))
         folder, source = (None, None) if raw is None else raw_or_source(raw)
         settings = {
             **last_settings(out, folder, None if config is None else Path(config), source is None),
@@ -89,6 +94,15 @@ def repair_pack(
     if left:
         raise refused or DamagedError("\n".join([f"{out}: {counted(len(left), 'problem')} left", *map(str, left)]))
     return Repair(tuple(damage), summary, refused)
+
+
+def _count_again(out: Path, stems: Collection[str | None]) -> int:
+    """Write the cells of these shards, which are whole, and return how many these are."""
+    if stems:
+        pack = Pack.open(out)
+        shards = [number for number in range(len(pack.table)) if pack.stem(number).name in stems]
+        add_cells(pack, shards, lambda rows: None, usable_cores())
+    return len(stems)
 
 
 def _build_all(request: Request, stems: frozenset[str], progress: Progress) -> Summary:
