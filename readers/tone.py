@@ -107,7 +107,7 @@ class Tone:
 
     @property
     def plain(self) -> Tone:
-        """What is done to pixels without data, if pictures are not normalised: they only become numbers."""
+        """The tone of pixels without data, if pictures are not normalised: they only become numbers."""
         return Tone(self.field, None, None, self.numbers)
 
     @property
