@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +46,8 @@ class RowWeights:
         has it; rows without a class do not come.
         """
         name, threshold = weights if isinstance(weights, tuple) and len(weights) == 2 else (weights, THRESHOLD)
-        if name not in (REPEAT, UNIFORM) or (isinstance(weights, tuple) and name != REPEAT) or not 0 < threshold <= 1:
+        is_share = isinstance(threshold, Real) and 0 < threshold <= 1
+        if name not in (REPEAT, UNIFORM) or (isinstance(weights, tuple) and name != REPEAT) or not is_share:
             raise RequestError(f'weights={weights!r}: expected "{REPEAT}", ("{REPEAT}", {THRESHOLD}) or "{UNIFORM}"')
         rows, classes = index.pairs(ranges)
         if not len(rows):

@@ -41,6 +41,8 @@ class SlidingWindows:
         is_number = isinstance(self.scale, (int, float)) and math.isfinite(self.scale)
         if not is_number or not 0 < self.scale <= MOST_SCALE:
             raise RequestError(f"scale={self.scale!r}: expected a number above 0, at most {MOST_SCALE}")
+        if self.flip not in (True, False):
+            raise RequestError(f"flip={self.flip!r}: expected True (left to right) or False")
         if self.scale != 1 and len(sides) != 2:
             raise RequestError(f"scale={self.scale!r}: scales pictures, and {sides} is a window of volumes")
 

@@ -373,6 +373,7 @@ def test_what_was_drawn_is_counted(train: SegDataset) -> None:
         (lambda t: window_of(RandomCrop(SIZE, foreground=0.5), np.array(SIDES)), "use loader"),
         (lambda t: t.loader(2, weights="rare"), "weights='rare'"),
         (lambda t: t.loader(2, weights=("repeat-factor", 0)), "weights="),
+        (lambda t: t.loader(2, weights=cast(Any, ("repeat-factor", "rare"))), "weights="),
         (lambda t: Order(5, weights="class-uniform"), "needs a data set"),
         (lambda t: t.loader(2, weights="class-uniform", mix={"labelled": 1, "unlabelled": 1}), "mix="),
     ],

@@ -259,6 +259,7 @@ def test_other_options_are_refused_by_name(folder: Path) -> None:
         {"scale": float("nan")},
         {"scale": 65},
         {"scale": "2"},
+        {"flip": "all"},
     ):
         with pytest.raises(RequestError, match=next(iter(wrong))):
             SlidingWindows((8, 8), **wrong)

@@ -49,7 +49,8 @@ def repair_command(
 
     Without RAW, the folder or the pack that OUT was built from is used.
 
-    A damaged manifest.json is restored from its copy in OUT/generations, if the copy is whole.
+    A damaged manifest.json is restored from its copy in OUT/generations, if the copy is whole. Damaged files in
+    OUT/cells are counted again.
 
     If RAW is unchanged, the same files are written and the generation stays. Otherwise the next generation is built
     from RAW. If that is refused, for example because too many pairs are bad, the damaged shards alone are
