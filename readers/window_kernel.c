@@ -2,7 +2,7 @@
 
 The lines of a window are far apart in the picture, so the CPU does not foresee the next ones: they are requested while a
 line is copied. Lines of a large window are stored past the caches (readers/contract/past_caches.h). A mirrored line is read
-from its end, 32 pixels at a time, and turned in a register. */
+from its end, 32 bytes at a time, and turned in a register. */
 #include "window_lines.h"
 #include "windows_in_files.h"
 
@@ -23,9 +23,9 @@ static void copy_window(const Window *window, const Py_buffer *out, int past_cac
             uint8_t *to = window->to + to_plane * strides[0] + (window->flip & LINES ? height - 1 - y : y) * strides[1];
             const uint8_t *from = window->from + plane * window->from_plane + y * window->from_line;
 #ifdef X86
-            if (past_caches && (item == 1 || !mirrors)) {
+            if (past_caches && (item <= 2 || !mirrors)) {
                 const Py_ssize_t ahead = y + AHEAD < height ? AHEAD * window->from_line : 0;
-                if (mirrors) mirror_line(to, from, width, ahead);
+                if (mirrors) mirror_line(to, from, width * item, item, ahead);
                 else copy_line(to, from, width * item, ahead);
                 continue;
             }

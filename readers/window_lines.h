@@ -12,19 +12,25 @@ static void mirror_plain(uint8_t *to, const uint8_t *from, Py_ssize_t width, Py_
 }
 
 #ifdef X86
-AVX2 static inline __m256i mirrored(__m256i pixels) {
-    const __m256i backwards = _mm256_setr_epi8(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11,
-                                               10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-    return _mm256_permute4x64_epi64(_mm256_shuffle_epi8(pixels, backwards), 0x4E); /* 0x4E swaps the two halves */
+/* Return where the pixels of 16 bytes are once they are mirrored. */
+AVX2 static inline __m256i backwards(Py_ssize_t item) {
+    const __m128i ones = _mm_setr_epi8(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    const __m128i twos = _mm_setr_epi8(14, 15, 12, 13, 10, 11, 8, 9, 6, 7, 4, 5, 2, 3, 0, 1);
+    return _mm256_broadcastsi128_si256(item == 1 ? ones : twos);
+}
+
+AVX2 static inline __m256i mirrored(__m256i pixels, __m256i order) {
+    return _mm256_permute4x64_epi64(_mm256_shuffle_epi8(pixels, order), 0x4E); /* 0x4E swaps the two halves */
 }
 
 static inline int fills_lines(const uint8_t *to, Py_ssize_t bytes) {
     return (((uintptr_t)to | (uintptr_t)bytes) & (LINE - 1)) == 0;
 }
 
-/* Mirror a line of bytes. */
-AVX2 static void mirror_line(uint8_t *to, const uint8_t *from, Py_ssize_t width, Py_ssize_t ahead) {
+/* Mirror a line of so many bytes, of pixels of 1 or 2 bytes. */
+AVX2 static void mirror_line(uint8_t *to, const uint8_t *from, Py_ssize_t width, Py_ssize_t item, Py_ssize_t ahead) {
     const int past_caches = fills_lines(to, width);
+    const __m256i order = backwards(item);
     Py_ssize_t x = 0;
     for (; x + STEP <= width; x += STEP) {
         const uint8_t *pixels = from + width - x - STEP;
@@ -35,16 +41,16 @@ AVX2 static void mirror_line(uint8_t *to, const uint8_t *from, Py_ssize_t width,
         }
         LOADED_BEFORE_STORED;
         for (int i = 0; i < STEP / 32; i++) {
-            if (past_caches) _mm256_stream_si256(last - i, mirrored(bytes[i]));
-            else _mm256_storeu_si256(last - i, mirrored(bytes[i]));
+            if (past_caches) _mm256_stream_si256(last - i, mirrored(bytes[i], order));
+            else _mm256_storeu_si256(last - i, mirrored(bytes[i], order));
         }
     }
     while (width >= 32 && x < width) { /* the last 32 bytes may be there in part */
         if (x + 32 > width) x = width - 32;
-        _mm256_storeu_si256((__m256i *)(to + x), mirrored(_mm256_loadu_si256((const __m256i *)(from + width - x - 32))));
+        _mm256_storeu_si256((__m256i *)(to + x), mirrored(_mm256_loadu_si256((const __m256i *)(from + width - x - 32)), order));
         x += 32;
     }
-    mirror_plain(to + x, from, width - x, 1);
+    mirror_plain(to + x, from, (width - x) / item, item);
 }
 
 /* Copy a line of bytes. */

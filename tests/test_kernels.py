@@ -197,6 +197,20 @@ def test_copies_past_the_caches_do_not_depend_on_addresses(offset: int, target: 
             assert (copied == (window[..., ::-1] if flip else window)).all()
 
 
+@pytest.mark.skipif(window_kernel is None, reason="needs the kernel")
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16"])
+@pytest.mark.parametrize("width", [1, 15, 16, 17, 31, 32, 33, 47, 64, 128, 200])
+def test_lines_of_large_windows_are_mirrored(width: int, dtype: str) -> None:
+    assert window_kernel is not None
+    source = np.random.default_rng(width).integers(0, 1 << 15, (2, 1200, 260)).astype(dtype)
+    for height in (1, 1000):
+        window = source[:, 100 : 100 + height, 30 : 30 + width]
+        copied = np.zeros(window.shape, dtype)
+        for flip in range(8):
+            window_kernel.copy(window, copied, flip)
+            assert np.array_equal(copied, windows_module.flipped(window, flip))
+
+
 @needs_kernels
 @pytest.mark.parametrize("size", [8, 1 << 20])
 @pytest.mark.parametrize(("start", "target"), [(-1, 0), (1, 0), (0, -1), (0, 1), (2**62, 0), (0, 2**62)])

@@ -148,9 +148,10 @@ def arguments() -> Namespace:
 
 def run(chosen: Namespace, streams: list[Stream], check: Any) -> None:
     """Measure those that are asked for, and print their table."""
-    asked = [stream for stream in streams if any(part in stream.name for part in chosen.only.split(";"))]
-    bases = {stream.base for stream in asked}
-    streams = [stream for stream in streams if stream in asked or stream.name in bases]
+    needed = {stream.name for stream in streams if any(part in stream.name for part in chosen.only.split(";"))}
+    while divisors := {stream.base for stream in streams if stream.name in needed} - needed:
+        needed |= divisors
+    streams = [stream for stream in streams if stream.name in needed]
     take_turns(streams, check, chosen.rounds, chosen.seconds)
     if streams:
         print("\n".join(["", *aligned(list(table(streams)))]), flush=True)

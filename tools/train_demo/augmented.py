@@ -57,7 +57,7 @@ def torchvision(rows: SegDataset, window: tuple[int, int], seed: int) -> Batches
 
     chain = v2.Compose(
         [
-            v2.ScaleJitter(rows.size(0), SCALE),
+            v2.ScaleJitter(rows.size(0)[::-1], SCALE),  # it takes a width and a height
             v2.RandomCrop(window, pad_if_needed=True, fill={Image: 0, Mask: rows.classes.ignore_index}),
             v2.RandomHorizontalFlip(),
             v2.ColorJitter(CHANGE, CHANGE, CHANGE),
