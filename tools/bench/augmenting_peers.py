@@ -1,7 +1,9 @@
 """Other libraries that scale, crop, flip and colour rows of 1024x2048 to 512x1024 bytes.
 
-All draw alike: a scale from 0.5 to 2, a place, a flip, three factors. A window of a scaled picture is made of the part
-of the picture that it shows, and only that is resized, between two neighbours a side; each row has numbers of its own.
+All draw a scale from 0.5 to 2, a place, a flip, three factors: evenly, but Kornia and Albumentations draw the shown
+area evenly, so their windows show about twice as much of a picture as ours and cost more to read. A window of a
+scaled picture is made of the part of the picture that it shows, and only that is resized, between two neighbours a
+side; each row has numbers of its own.
 
 torchvision: `resized_crop` and ColorJitter for each row, on tensors of bytes as its docs recommend, with channels last
 to resize; a call for a batch would draw once. Kornia: AugmentationSequential on batches of floats, which draws for each
