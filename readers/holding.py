@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,13 +22,15 @@ from readers.contract.fields import Field
 from readers.contract.kinds import ONEHOT
 from readers.crop import CropAndFlip, RandomCrop, Spans
 from readers.draws import dice, unit
-from readers.epoch import BatchRows
+from readers.epoch import BatchRows, Run
 from readers.permutation import Numbers, Words
 from readers.row_ranges import RowRanges
 from readers.windows import BatchWindows
 
 TRIES = 10
 """The windows that are drawn at most for `most`, the first one included."""
+MOST_KEPT = 64
+"""The batches whose rows are kept: more than are read ahead."""
 NONE = -1
 """The class of a slot that asks for nothing."""
 
@@ -78,8 +80,19 @@ class Holding:
             index.of_row(ranges[0])  # a pack without an index is refused now
         return cls(index, crop, asks, rows, np.cumsum([share for _, share in holds]))
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_kept", lru_cache(MOST_KEPT)(self._replaced))
+
     def replaced(self, batch: BatchRows, rows: Numbers) -> HeldRows:
-        """Return the rows of a batch with other ones in the slots that ask for a class. A row without a label stays."""
+        """Return the rows of a batch with other ones in the slots that ask for a class. A row without a label stays.
+
+        A batch is prefetched, read and dropped, so the last batches are kept.
+        """
+        held: HeldRows = self._kept(batch.rows.tobytes(), tuple(batch.runs), rows.tobytes())  # type: ignore[attr-defined]
+        return held
+
+    def _replaced(self, slots: bytes, runs: tuple[Run, ...], in_pack: bytes) -> HeldRows:
+        batch, rows = BatchRows(np.frombuffer(slots, np.int64), runs, ()), np.frombuffer(in_pack, np.int64)
         classes, words = np.full(len(rows), NONE), dice(batch.rows, batch.runs, "hold", 6)
         if not self.rows:
             return HeldRows(rows, classes, words)
