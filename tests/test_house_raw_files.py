@@ -93,6 +93,7 @@ NOT_RAW = {
     "packer.view.viewed": "a pack",
     "packer.packs.copy_shards": "files of a pack",
     "packer.packs.index": "a pack",
+    "packer.packs.repair": "a pack",
     "packer.shards.cell_files": "a file of cells below OUT",
     "packer.shards.stored_cells": "files of cells below OUT, by plain_file",
     "packer.workers.add_cells": "a pack",
