@@ -84,7 +84,7 @@ class RandomCrop(CenterCrop):
     holds_rows: Literal["share", "uniform"] = "share"
     """A row with that class is drawn by its pixels of the class, or each such row equally often."""
     most: float = 1
-    """The largest share of a window's pixels that one class may have; after `TRIES` windows the last one is taken."""
+    """The largest share of a window's pixels that one class may have; after 10 windows the last one is taken."""
     foreground: float = 0
     """The share of windows over a class of their row that is not class 0, as nnU-Net draws them."""
 

@@ -36,6 +36,7 @@ from readers.holding import Holding
 from readers.loader import Loader, Output
 from readers.location import CacheBytes, Location, Verify
 from readers.mix import Mix, MixedOrder, Side
+from readers.on_device import check_fields
 from readers.order import Order, Shuffle
 from readers.pack import Pack
 from readers.partner_batches import PartnerBatches
@@ -384,6 +385,8 @@ class SegDataset(Dataset[Any]):
         mean_std = mean_std or self._mean_std()
         fields = [delivered.field for delivered in reader.fields]
         window, tone = augmentation.cut(reader.sides), augmentation.tone(fields, mean_std)
+        if on == "device":
+            check_fields(reader.fields, isinstance(augmentation.crop, RandomCrop) and augmentation.crop.scales)
         holding = self._holding(window)
         return Batches(reader, self._rows, size, window, tone, on == "device", mean_std, holding=holding)
 

@@ -74,6 +74,17 @@ class RawBatch(NamedTuple):
         return out.flip([axis for axis, bit in FLIPS.items() if flip & bit])
 
 
+def check_fields(fields: Sequence[Delivered], scales: bool) -> None:
+    """Refuse fields that are not made on the device; `scales`: windows are scaled."""
+    for field in fields:
+        name = field.field.name
+        if field.stored.kind == FLAG or (field.copy is not np.copyto and not field.expands):
+            raise RequestError(f'on="device": the field {name!r} is made on the CPU only; leave it out, or on=')
+        if scales and field.how.missing is not None:
+            why = "has pixels without data, which are scaled on the CPU; leave out on= or scale="
+            raise RequestError(f'on="device": {name!r} {why}')
+
+
 def read_raw(
     reader: RowReader, rows: Sequence[int], lease: Lease, windows: BatchWindows | None, tones: BatchTones | None
 ) -> RawBatch:
@@ -82,7 +93,6 @@ def read_raw(
     sizes = [tuple(size) for size in reader.sizes(rows).tolist()]
     pixels: list[list[torch.Tensor]] = []
     for field in reader.fields:
-        _check(field, windows)
         parts = []
         for target, read in enumerate(reader.parts(field, rows)):
             empty = np.empty((*field.stored.planes, *[0] * len(sizes[target])), field.stored.dtype)
@@ -176,11 +186,3 @@ def _nearest(part: torch.Tensor, sides: Sequence[ScaledSide]) -> torch.Tensor:
         chosen = (side.nearest - side.part.start).clip(0, part.shape[axis] - 1)
         part = part.index_select(axis, torch.from_numpy(chosen).to(part.device))
     return part
-
-
-def _check(field: Delivered, windows: BatchWindows) -> None:
-    """Refuse a field that is not made on the device."""
-    if field.stored.kind == FLAG or (field.copy is not np.copyto and not field.expands):
-        raise RequestError(f'on="device": the field {field.field.name!r} is made on the CPU only; leave it out, or on=')
-    if windows.scaled is not None and field.how.missing is not None:
-        raise RequestError(f'on="device": {field.field.name!r} has pixels without data, which are scaled on the CPU')

@@ -61,7 +61,7 @@ def own_batches(loader: Loader) -> Batches:
 
 
 def slots(first: int, count: int = MANY) -> BatchRows:
-    """Return a batch of slots that no data set has so many of: their numbers decide what they draw."""
+    """Return a batch of many slots, more than a data set has: their numbers decide what they draw."""
     return BatchRows(np.arange(first, first + count), [Run(7, 0, count)], (count,))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ from numpy.typing import NDArray
 from packer import Rows, build_pack
 from readers import CenterCrop, Colour, RandomCrop, open_dataset
 from readers.contract.errors import RequestError
+from readers.contract.fields import picture_field
+from readers.delivered import Delivered
+from readers.on_device import check_fields
 
 pytestmark = pytest.mark.usefixtures("in_process")
 COLOUR = Colour(0.3, 0.3, 0.3, channels=0.1, gray=0.2)
@@ -99,6 +103,10 @@ def test_series_and_pixels_without_data_are_those_of_the_cpu(
 def test_what_the_device_does_not_make_is_refused(tmp_path: Path) -> None:
     rows = open_dataset(packed(tmp_path, "u1"), fields=("image", "label", "labelled"))
     with pytest.raises(RequestError, match="the field 'labelled' is made on the CPU"):
-        next(iter(rows.loader(4, on="device")))
+        rows.loader(4, on="device")
+    field = replace(picture_field("image", "<f4", None), fill="nan", no_data=True)
+    check_fields([Delivered(field, field)], scales=False)
+    with pytest.raises(RequestError, match="'image' has pixels without data"):
+        check_fields([Delivered(field, field)], scales=True)
     with pytest.raises(RequestError, match='expected "cpu" or "device"'):
         rows.loader(4, on="gpu")  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ HEIGHT, WIDTH, CLASSES = 1024, 2048, 8
 VOLUMES, SIDES = 6, (288, 288, 200)
 RADIUS = 25
 TIMES = 64
-"""A pack says that it has its rows so many times: the end of an epoch is rare."""
+"""The times that each row is in the pack: so the end of an epoch is rare."""
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ def epochs(loader: Loader) -> Batches:
 def train(
     batches: Iterable[tuple[torch.Tensor, torch.Tensor]], rows: SegDataset, steps: int
 ) -> tuple[UNet, list[float]]:
-    """Return a network that was trained on so many batches, and its losses."""
+    """Return a network that was trained on this number of batches, and its losses."""
     network = UNet(len(rows.classes), WIDTH)
     optimizer = torch.optim.AdamW(network.parameters(), lr=RATE)
     slower = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
