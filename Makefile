@@ -42,7 +42,7 @@ test-all: $(VENV)/recipes.installed
 
 recipes: $(VENV)/recipes.installed
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
-	SEGPACK_REQUIRE_RECIPES=1 $(VENV)/bin/python -m pytest --long --numprocesses 2 tests/test_docs_recipes.py \
+	SEGPACK_REQUIRE_RECIPES=1 $(VENV)/bin/python -m pytest --long --numprocesses 2 tests/test_docs_recipes.py tests/test_bridges.py \
 		tests/test_report_mistakes.py
 
 docs: $(VENV)/docs.installed
@@ -67,7 +67,7 @@ $(VENV)/test.installed: setup.cfg constraints.txt tools/make_venv
 
 # Installed after the test environment: pip keeps the versions that are installed.
 $(VENV)/recipes.installed: $(VENV)/test.installed docs/recipes/constraints.txt
-	tools/make_venv $(PYTHON) $(VENV) ".[dev,recipes,recipes-torchvision]" docs/recipes/constraints.txt
+	tools/make_venv $(PYTHON) $(VENV) ".[dev,recipes,trainers]" docs/recipes/constraints.txt
 	touch $@
 
 $(VENV)/docs.installed: $(VENV)/demo.installed docs/constraints.txt

@@ -1,0 +1,56 @@
+"""Bridges to trainers of other libraries: each program of tools/trainers trains, and finds the same samples."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from conftest import REPO
+from test_docs_recipes import absent
+
+NEEDS: dict[str, str] = {}
+"""The package that each program needs in addition to our own."""
+PIXELS_APART: dict[str, float] = {}
+"""The largest difference of a value of the images, where the library decodes or resizes in another way."""
+SCORES_APART: dict[str, float] = {}
+"""The difference of the metric, where the pixels differ."""
+
+
+def test_every_program_is_tested_and_every_bridge_has_one() -> None:
+    """A program of a library has its name, and after that its task."""
+    programs = {path.stem for path in (REPO / "tools" / "trainers").glob("*.py")} - {"__init__", "comparison"}
+    assert programs == set(NEEDS)
+    bridges = {path.stem for path in (REPO / "readers" / "bridges").glob("*.py")} - {"__init__"}
+    assert not [bridge for bridge in bridges if not any(name.startswith(bridge) for name in programs)]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", NEEDS)
+def test_a_trainer_learns_the_same_from_a_pack(name: str, tmp_path: Path) -> None:
+    if find_spec(NEEDS[name]) is None:
+        absent(NEEDS[name])
+    path = os.pathsep.join(map(str, (REPO, REPO / "tests" / "cpu_torchvision")))
+    quiet = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": path, "HOME": str(tmp_path)}
+    command = [sys.executable, str(REPO / "tools" / "run"), f"trainers.{name}"]
+    done = subprocess.run(
+        command, env={**os.environ, **quiet}, capture_output=True, text=True, check=False, timeout=900
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-6000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["samples"] >= 4
+    assert found["values"] > 0
+    assert found["labels"] > found["ignored"]
+    assert found["most_apart"] <= PIXELS_APART.get(name, 0)
+    assert found["labels_apart"] == 0
+    own, pack = (found["losses"][side] for side in ("own", "pack"))
+    assert all(map(math.isfinite, own + pack))
+    assert pack[-1] < pack[0]
+    assert len(own) == len(pack) >= 2
+    assert math.isclose(own[-1], pack[-1], rel_tol=0.02 if name in PIXELS_APART else 1e-4)
+    assert abs(found["scores"]["own"] - found["scores"]["pack"]) <= SCORES_APART.get(name, 1e-6)
