@@ -40,6 +40,14 @@ class ClassChange:
                 numbers[number] = places[target]
         return cls(numbers), problems
 
+    def names(self, own: ClassTable, common: ClassTable) -> dict[str, str | None]:
+        """Return the name in the common list of each class of a pack; None if its pixels are ignored."""
+        targets = self.numbers[: len(own)].tolist()
+        return {
+            name: common.names[target] if target < len(common) else None
+            for name, target in zip(own.names, targets, strict=True)
+        }
+
     def apply(self, labels: NDArray[Any], out: NDArray[Any]) -> None:
         """Write the changed numbers of `labels` into `out`, which may be the same array."""
         if labels.dtype == out.dtype == np.uint8:  # Python translates bytes three times as fast as NumPy looks them up

@@ -33,7 +33,7 @@ from readers.delivered import Forms, LabelForm, delivered, forms_of
 from readers.epoch import Window
 from readers.find_key import find_key
 from readers.holding import Holding
-from readers.loader import Loader, Output
+from readers.loader import Facts, Loader, Output
 from readers.location import CacheBytes, Location, Verify
 from readers.mix import Mix, MixedOrder, Side
 from readers.on_device import check_fields
@@ -59,6 +59,7 @@ from readers.statistics import (
     training_mean_std,
 )
 from readers.summary import html_of, text_of
+from readers.training_receipt import dataset_receipt, options_facts
 from readers.window_loader import window_loader
 from readers.windows import whole_numbers
 
@@ -341,7 +342,8 @@ class SegDataset(Dataset[Any]):
             others |= {"drop_last": drop_last, "pad": pad}
             augmentation = Augmentation(CenterCrop(chosen.size), normalize=normalize, dtype=dtype)
             cut = self._batches(batch_size, reader, augmentation)
-            return window_loader(cut, chosen, others, rank, world_size, reading, output, pin_memory, self._memory)
+            ranks, facts = (rank, world_size), self._facts(augmentation, windows=chosen)
+            return window_loader(cut, chosen, others, *ranks, reading, output, pin_memory, self._memory, facts)
         if shuffle == "window" and len(self):
             shuffle = self._near_shuffle(reader, mix is None)
         options: dict[str, Any] = {"shuffle": shuffle, "seed": seed, "rank": rank, "world_size": world_size}
@@ -358,10 +360,16 @@ class SegDataset(Dataset[Any]):
         if mix is None and mix_end != "labelled":
             raise RequestError(f"mix_end={mix_end!r} needs mix=")
         sides = [range(len(self))] if mix is None else [self.labelled_rows, self.unlabelled_rows]
-        own = self._batches(batch_size, reader, Augmentation(crop, flip, turn, colour, normalize, dtype), on)
+        augmentation = Augmentation(crop, flip, turn, colour, normalize, dtype)
+        own = self._batches(batch_size, reader, augmentation, on)
         own = replace(own, weights=order.weights if isinstance(order, Order) else None)
         batches = PartnerBatches.of(own, sides, partners)
-        return Loader(batches, order, reading, output, pin_memory, self._memory)
+        facts = self._facts(augmentation, on=on, partners=partners or None, drop_last=drop_last, pad=pad)
+        return Loader(batches, order, reading, output, pin_memory, self._memory, facts)
+
+    def _facts(self, augmentation: Augmentation, **options: object) -> Facts:
+        """Return what makes the receipt of a loader, when it is asked for."""
+        return lambda: {**self.receipt(), "loader": options_facts(**vars(augmentation), **options)}
 
     def _batch_reader(self, labels: LabelForm | None = None) -> RowReader:
         """Return what reads the rows of batches, with labels in this form; refused if samples are transformed."""
@@ -436,6 +444,14 @@ class SegDataset(Dataset[Any]):
         """Return the index of the sample with this key; a KeyError names similar keys. It opens a few shards."""
         row = find_key(self._pack, key, *self._rows.ranges)
         return self._rows.indices(range(row, row + 1)).start
+
+    def receipt(self) -> dict[str, Any]:
+        """Return the pack by its checksum, its generation, the rows and the versions, to keep next to a checkpoint.
+
+        `loader(…).receipt()` has the options and the order, too. `readers.bridges` gives it to MLflow, Weights &
+        Biases and DVC.
+        """
+        return dataset_receipt(self, self._location.root, self.transform)
 
     def show(
         self,

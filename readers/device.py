@@ -18,6 +18,7 @@ from readers.finish import Augment, Finish
 from readers.finish_each import COUNTS, FinishEach
 from readers.on_device import RawBatch
 from readers.statistics import MeanStd
+from readers.training_receipt import plain
 
 Seed = Callable[[], int]
 
@@ -60,6 +61,12 @@ class DeviceBatches:
     def source(self) -> Iterable[Any]:
         """The source of the batches."""
         return self._batches
+
+    def receipt(self) -> dict[str, Any]:
+        """Return the receipt of the source, with the order as the user has received it, and the steps on the device."""
+        receipt: dict[str, Any] = self._batches.receipt()  # type: ignore[attr-defined]
+        order = {**receipt["order"], **plain(self.state_dict())}
+        return {**receipt, "order": order, "device": {"name": self._device.type, "steps": plain(self._finish)}}
 
     def set_epoch(self, epoch: int) -> None:
         """Call `set_epoch` of the source."""

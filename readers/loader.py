@@ -29,11 +29,15 @@ from readers.on_device import RawBatch
 from readers.pack_batches import PackBatches
 from readers.permutation import keys_of
 from readers.statistics import MeanStd, mean_std_of, picture_of
+from readers.training_receipt import fields_facts, plain
 from readers.window_batches import KEYS
 
 Output = Literal["torch", "numpy"]
 Batch = tuple[Any, ...]
 """Images and labels, or other fields: tensors, or arrays of numpy."""
+
+Facts = Callable[[], Mapping[str, Any]]
+"""Returns the receipt of the rows of a loader, with the options that it was made with."""
 
 PREFETCH_BYTES = 128 << 20
 """The most bytes that the kernel is asked to read ahead of use, where they are not in memory."""
@@ -58,6 +62,7 @@ class Loader:
         output: Output,
         pin_memory: bool | None,
         memory: BatchMemory,
+        facts: Facts,
     ) -> None:
         if output not in ("torch", "numpy"):
             raise RequestError(f'output={output!r} is neither "torch" nor "numpy"')
@@ -72,6 +77,7 @@ class Loader:
         self._hands_raw = False  # True if the device makes the windows
         self._pin_memory = pin_memory
         pinned = pin_memory if pin_memory is not None else output == "torch" and torch.cuda.is_available()
+        self._facts = facts
         self._memory = memory  # of the data set: the next loader finds the blocks of this one
         memory.keep = max(memory.keep, 2 * (ahead.batches + 2))
         self._lease: Lease = _pinned if pinned else memory.lease
@@ -119,6 +125,15 @@ class Loader:
         """Go on where the state was taken, also with another number of ranks or another batch size."""
         self.order.load_state_dict(state)
 
+    def receipt(self) -> dict[str, Any]:
+        """Return the pack, the rows, the options and the order as JSON, to keep next to a checkpoint.
+
+        `order` is the state of today: its seed and epoch, and what was received.
+        """
+        order = {**self.order.state_dict(), "rank": self.order.rank, "world_size": self.order.world_size}
+        delivered = {"batch_size": self.batch_size, "fields": fields_facts(self._batches.fields)}
+        return {**self._facts(), **delivered, "order": plain(order)}
+
     def to(
         self,
         device: str | torch.device = "cuda",
@@ -162,7 +177,7 @@ class Loader:
             batches, finish = _by_pack(batches, normalize, finish_by)
         else:
             finish = finish_by(mean_std_of(normalize, batches.mean_std))
-        source = Loader(batches, self.order, self._ahead, "torch", self._pin_memory, self._memory)
+        source = Loader(batches, self.order, self._ahead, "torch", self._pin_memory, self._memory, self._facts)
         source._hands_raw = True
         source.drawn = self.drawn
         return DeviceBatches(source, torch.device(device), finish, ahead, self._batch_seed)

@@ -40,6 +40,7 @@ from readers.packs_fit import (
 from readers.partner_batches import PartnerBatches
 from readers.row_reader import RowReader
 from readers.statistics import MeanStd, Moments, moments, picture_of, training_statistics
+from readers.training_receipt import mixed_receipt, options_facts
 
 Share: TypeAlias = float | Fraction
 Packs: TypeAlias = Sequence[tuple[SegDataset, Share]] | Mapping[str, tuple[SegDataset, Share]]
@@ -155,7 +156,21 @@ class MixedPacks:
         sides = [range(first, first + many) for first, many in zip(packs.firsts, rows.values(), strict=True)]
         batches = PartnerBatches.of(packs, sides, partners)
         order = PackOrder(rows, self.weights, batch_size, end=self.end, shuffle=shuffles, seed=seed, **options)
-        return Loader(batches, order, ReadAhead(threads, ahead, drop_behind), output, pin_memory, BatchMemory())
+        ends: dict[str, Any] = {"drop_last": drop_last, "pad": pad, "partners": partners or None}
+
+        def facts() -> dict[str, Any]:
+            return {**self.receipt(), "loader": options_facts(**vars(augmentation), **ends)}
+
+        return Loader(batches, order, ReadAhead(threads, ahead, drop_behind), output, pin_memory, BatchMemory(), facts)
+
+    def receipt(self) -> dict[str, Any]:
+        """Return the receipt of each pack with its share, and the common classes."""
+        changes = {
+            name: change.names(self.packs[name].classes, self.classes)
+            for name, change in self.changes.items()
+            if change is not None
+        }
+        return mixed_receipt(self.packs, self.weights, end=self.end, classes=self.classes.names, class_changes=changes)
 
     def _form(self, dataset: SegDataset) -> LabelForm | None:
         """Return the form in which labels are read: as index, so that their numbers can be changed."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from readers.batch_memory import BatchMemory
 from readers.batches import Batches, ReadAhead
 from readers.contract.errors import RequestError
-from readers.loader import Loader, Output
+from readers.loader import Facts, Loader, Output
 from readers.permutation import Numbers
 from readers.sliding_windows import SlidingWindows
 from readers.window_batches import WindowBatches
@@ -28,6 +28,7 @@ def window_loader(
     output: Output,
     pin_memory: bool | None,
     memory: BatchMemory,
+    facts: Facts,
 ) -> Loader:
     """Return a loader of windows of the rows of `batches`. `others`: further options by name, which it refuses if they
     are set."""
@@ -43,4 +44,4 @@ def window_loader(
     reading = WindowBatches(
         reader, rows, batches.size, batches.crop, batches.tone, False, batches.mean_std, windows=windows
     )
-    return Loader(reading, order, ahead, output, pin_memory, memory)
+    return Loader(reading, order, ahead, output, pin_memory, memory, facts)
