@@ -27,12 +27,14 @@ if TYPE_CHECKING:
     from packer.building.plan_build import plan_pack
     from packer.building.plan_parts import build_part
     from packer.packs.diff import diff_pack
+    from packer.packs.forget import forget_row
     from packer.packs.index import index_pack
     from packer.packs.push import pull_pack, push_pack
     from packer.packs.repair import repair_pack
     from packer.packs.stage import stage_pack
     from packer.packs.stats import pack_stats
     from packer.packs.verify_pack import verify_pack
+    from packer.packs.which import rows_of_file
     from packer.pixels.field_options import ClassesField, IdsField, MultilabelField, PictureField, ValuesField
     from packer.probe.probe import probe_folder
     from packer.progress import progress_bar
@@ -65,6 +67,7 @@ __all__ = [
     "build_part",
     "commit_pack",
     "diff_pack",
+    "forget_row",
     "index_pack",
     "pack_stats",
     "plan_pack",
@@ -73,6 +76,7 @@ __all__ = [
     "pull_pack",
     "push_pack",
     "repair_pack",
+    "rows_of_file",
     "stage_pack",
     "verify_pack",
 ]
@@ -85,6 +89,7 @@ _MODULES = {
     "build_part": "packer.building.plan_parts",
     "commit_pack": "packer.building.commit_plan",
     "diff_pack": "packer.packs.diff",
+    "forget_row": "packer.packs.forget",
     "index_pack": "packer.packs.index",
     "pack_stats": "packer.packs.stats",
     "plan_pack": "packer.building.plan_build",
@@ -94,6 +99,7 @@ _MODULES = {
     "push_pack": "packer.packs.push",
     "repair_pack": "packer.packs.repair",
     "stage_pack": "packer.packs.stage",
+    "rows_of_file": "packer.packs.which",
     "verify_pack": "packer.packs.verify_pack",
 }
 

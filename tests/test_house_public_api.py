@@ -41,6 +41,7 @@ SIGNATURES = {
     "build_part": ["plan", "part", "out", "raw", "workers", "retry_bad", "allow_functions", "scratch", "progress"],
     "commit_pack": ["plan", "out", "scratch", "no_conditions", "progress"],
     "diff_pack": ["out", "raw", "config"],
+    "forget_row": ["out", "key", "splits", "dry_run"],
     "index_pack": ["out", "again", "workers", "progress"],
     "pack_stats": ["out", "percentiles", "foreground"],
     "plan_pack": ["raw", "plan", "reuse", "progress", "options"],
@@ -49,6 +50,7 @@ SIGNATURES = {
     "pull_pack": ["url", "out", "workers", "progress"],
     "push_pack": ["out", "url", "workers", "no_conditions", "progress"],
     "repair_pack": ["out", "raw", "config", "workers", "progress", "found", "on_bad", "max_bad"],
+    "rows_of_file": ["file", "folders"],
     "stage_pack": ["out", "target", "ram", "workers", "progress"],
     "verify_pack": ["out", "deep", "workers", "scratch", "progress"],
 }

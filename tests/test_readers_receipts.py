@@ -124,7 +124,7 @@ def test_dvc_finds_the_manifest_by_its_md5(raw_folder: RawFolder, out: Path) -> 
 TRACKERS = {
     "mlflow": """
 import mlflow
-from readers.bridges.mlflow import PackSource, log_input
+from readers.bridges.mlflow import GenerationSource, log_input
 mlflow.set_tracking_uri(f"sqlite:///{folder}/runs.db")
 mlflow.set_experiment(experiment_id=mlflow.create_experiment("streets", artifact_location=f"file://{folder}/kept"))
 with mlflow.start_run() as run:
@@ -132,7 +132,7 @@ with mlflow.start_run() as run:
         log_input(receipt)
 inputs = [found.dataset for found in mlflow.get_run(run.info.run_id).inputs.dataset_inputs]
 for found in inputs:
-    rows = PackSource.from_dict(json.loads(found.source)).load()
+    rows = GenerationSource.from_dict(json.loads(found.source)).load()
     print(found.name, found.digest, len(rows))
 """,
     "wandb": """

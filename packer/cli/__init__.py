@@ -42,6 +42,7 @@ GROUPS = {
         "report": ("report", "Write a page about a pack in one file."),
         "stats": ("stats", "Show mean, deviation, classes and their weights."),
         "inspect": ("inspect", "Show where a row is stored, and where it came from."),
+        "which": ("which", "Find the rows that a raw file went into."),
         "extract": ("extract", "Write rows of a pack as files again."),
         "card": ("card", "Write the card of a data set."),
     },
@@ -53,6 +54,7 @@ GROUPS = {
         "log": ("generations", "List the generations."),
         "rollback": ("generations", "Make an older generation current."),
         "unpin": ("generations", "Let builds publish again after rollback --pin."),
+        "forget": ("forget", "Remove a row from every kept generation, with a proof."),
         "gc": ("gc", "Delete shards that only old generations use."),
     },
     "Move": {

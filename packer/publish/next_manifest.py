@@ -39,6 +39,20 @@ def next_manifest(number: int, recipe: Recipe, receipts: AllReceipts) -> tuple[M
     return manifest, table
 
 
+def remade_manifest(before: Manifest, receipts: AllReceipts) -> tuple[Manifest, bytes]:
+    """Return a manifest that differs from another only in its shards, and its shard table."""
+    fields = before.fields
+    table = table_header(len(receipts)) + _records(receipts, [field.name for field in fields]).tobytes()
+    after = replace(
+        before,
+        fields=tuple(_as_packed(field, receipts) for field in fields),
+        splits=_splits(receipts, fields),
+        bytes=sum(facts.bytes for facts in receipts.values()),
+        table=hashlib.sha256(table).hexdigest(),
+    )
+    return after, table
+
+
 def _records(receipts: AllReceipts, fields: Sequence[str]) -> NDArray[Any]:
     """Return the records of the shard table."""
     records, shards = np.zeros(len(receipts), RECORD), list(receipts.values())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,24 @@ def keep_remarks(out: Path, generation: int, remarks: Remarks) -> None:
     with suppress(OSError, TargetError):
         path.parent.mkdir(exist_ok=True)
         write_atomic(path, json.dumps(asdict(remarks), indent=0, ensure_ascii=False) + "\n")
+
+
+def forget_in_remarks(out: Path, before: Manifest, after: Manifest, key: str) -> None:
+    """Write the remarks of a generation again, whose manifest changed, without those that name a row."""
+    remarks = load_remarks(out, before)
+    remarks_path(out, before.generation).unlink(missing_ok=True)
+    if remarks is None:
+        return
+    lists = {
+        name: tuple(line for line in getattr(remarks, name) if key not in str(line))
+        for name in ("rejects", "findings", "notes")
+    }
+    counts = {
+        f"all_{name}": getattr(remarks, f"all_{name}") - len(getattr(remarks, name)) + len(lines)
+        for name, lines in lists.items()
+    }
+    facts: dict[str, Any] = {**lists, **counts, "identity": after.identity, "rows": after.rows}
+    keep_remarks(out, after.generation, replace(remarks, **facts))
 
 
 def load_remarks(out: Path, manifest: Manifest) -> Remarks | None:

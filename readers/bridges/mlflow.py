@@ -22,7 +22,7 @@ MOST_DIGEST = 36
 """The characters of a digest that MLflow keeps."""
 
 
-class PackSource(DatasetSource):
+class GenerationSource(DatasetSource):
     """A generation of a pack; `load` opens its rows."""
 
     def __init__(self, uri: str, generation: int, split: str, fold: int | None = None) -> None:
@@ -41,14 +41,14 @@ class PackSource(DatasetSource):
         return False
 
     @classmethod
-    def _resolve(cls, raw_source: object) -> PackSource:
+    def _resolve(cls, raw_source: object) -> GenerationSource:
         raise NotImplementedError(f"{raw_source}: give log_input a receipt")
 
     def to_dict(self) -> dict[str, Any]:
         return {"uri": self.uri, "generation": self.generation, "split": self.split, "fold": self.fold}
 
     @classmethod
-    def from_dict(cls, source_dict: dict[str, Any]) -> PackSource:
+    def from_dict(cls, source_dict: dict[str, Any]) -> GenerationSource:
         return cls(**source_dict)
 
 
@@ -59,6 +59,6 @@ def log_input(receipt: dict[str, Any], context: str | None = None) -> None:
     """
     for name, facts in packs_of(receipt).items():
         pack, split = facts["pack"], facts["split"]
-        source = PackSource(pack["root"], pack["generation"], split, facts.get("fold"))
+        source = GenerationSource(pack["root"], pack["generation"], split, facts.get("fold"))
         mlflow.log_input(MetaDataset(source, f"{name}-{split}", pack["manifest"][:MOST_DIGEST]), context or split)
     mlflow.log_dict(receipt, f"{context or receipt.get('split', 'packs')}-receipt.json")

@@ -1,0 +1,130 @@
+"""`packer which`: find the rows of packs that a raw file went into, by its bytes and by its path."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TypeAlias
+
+from packer.errors import InputError
+from packer.packs.generations import list_generations
+from packer.packs.stored import seen
+from packer.publish.bucket import with_stamps
+from packer.recipe.row_ref import files_of
+from packer.shards.stamps import load_stamps_of
+from readers.contract.files import blake3_of
+from readers.contract.manifest import SHARDS, Manifest, is_pack
+from readers.contract.receipt import Receipt, shard_stem
+from readers.contract.shard_table import ShardTable
+from readers.stores.checksums import read_receipt
+from readers.stores.open_store import is_url
+
+LEVELS = 3
+"""Packs are looked for in a folder and in its folders, down to this level."""
+
+
+@dataclass(frozen=True)
+class RowOfFile:
+    """A row of a pack that a raw file went into."""
+
+    pack: str
+    generations: tuple[int, ...]
+    split: str
+    key: str
+    fields: tuple[str, ...]
+    """The fields that were read from the file."""
+    same_bytes: bool | None
+    """False if a file with this path was read that had other bytes; None if the file is gone."""
+    path: str
+    """The path that was read, below the raw folder; empty if it is not known any more."""
+
+
+def rows_of_file(file: str | PathLike[str], folders: Sequence[str | PathLike[str]]) -> list[RowOfFile]:
+    """Return the rows that a file went into, in every kept generation of the packs in these folders or at these URLs.
+
+    A file that exists is found by its bytes, so also where it had another path. A file that is gone is found by its
+    path, which must end as it did below the raw folder. Raises InputError if there is no pack.
+    """
+    path = Path(file)
+    digest = blake3_of(path) if path.is_file() else None
+    packs = [pack for folder in folders for pack in _packs(folder)]
+    if not packs:
+        raise InputError(
+            f"{', '.join(str(folder) for folder in folders)}: there is no pack here, nor {LEVELS} levels below"
+        )
+    sought = _SoughtFile(path.as_posix(), digest)
+    return [row for pack in packs for row in _rows(pack, sought)]
+
+
+def _packs(folder: str | PathLike[str]) -> Iterator[str]:
+    """Yield the packs in a folder, which may be a pack itself."""
+    if is_url(folder):
+        yield fspath(folder)
+        return
+    level = [Path(folder)]
+    for _ in range(LEVELS + 1):
+        packs = [path for path in level if is_pack(path)]
+        yield from map(str, packs)
+        others = [path for path in level if path not in packs and path.is_dir()]
+        level = sorted(path for other in others for path in other.iterdir() if path.is_dir() and not path.is_symlink())
+
+
+Match: TypeAlias = "tuple[str, tuple[str, ...], bool | None, str]"
+"""The key of a row, its fields from the file, whether the bytes are the same, and the path that was read."""
+
+
+@dataclass(frozen=True)
+class _SoughtFile:
+    """The file that is looked for."""
+
+    path: str
+    digest: str | None
+    """Its BLAKE3; None if it is gone."""
+
+    def has_path(self, part: str) -> bool:
+        return any(file and (self.path == file or self.path.endswith(f"/{file}")) for file in files_of(part))
+
+    def has_bytes(self, identity: str) -> bool:
+        return self.digest is not None and self.digest in identity
+
+
+def _rows(pack: str, sought: _SoughtFile) -> Iterator[RowOfFile]:
+    """Yield the rows of a pack that a file went into. A shard of many generations is looked at once."""
+    with seen(pack, with_stamps) as (root, _):
+        shards: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+        for generation in list_generations(root):
+            if generation.manifest is not None:
+                for shard in _shards(root, generation.manifest):
+                    shards[shard].append(generation.number)
+        for (split, fingerprint, digest), numbers in sorted(shards.items()):
+            stem = root / SHARDS / shard_stem(split, fingerprint)
+            receipt = read_receipt(root, stem, digest)
+            for key, fields, same, path in _matches(root, receipt, sought):
+                yield RowOfFile(pack, tuple(sorted(numbers)), split, key, fields, same, path)
+
+
+def _shards(root: Path, manifest: Manifest) -> Iterator[tuple[str, str, str]]:
+    """Yield split, fingerprint and the SHA-256 of the receipt of each shard of a generation."""
+    table = ShardTable.open(root, manifest)
+    splits = (split.name for split in manifest.splits for _ in range(split.shards))
+    for number, split in enumerate(splits):
+        yield split, table.fingerprint(number), table.receipt(number)
+
+
+def _matches(root: Path, receipt: Receipt, sought: _SoughtFile) -> Iterator[Match]:
+    """Yield a match for each row of a shard that was read from the file."""
+    stamps = load_stamps_of(root, receipt.stem)
+    lines = [] if stamps is None else [line.split("\0") for line in stamps.text.split("\n")]
+    parts_of = {line[0]: [part for part in line[1:] if part] for line in lines}
+    for source in receipt.sources:
+        parts = parts_of.get(source.key, [])
+        parts = parts if len(parts) == len(receipt.fields) else [""] * len(receipt.fields)
+        identified = list(zip(receipt.fields, source.identities, parts, strict=True))
+        same = [(field, part) for field, identity, part in identified if sought.has_bytes(identity)]
+        matches = same or [(field, part) for field, _, part in identified if sought.has_path(part)]
+        if matches:
+            is_same = None if sought.digest is None else bool(same)
+            yield source.key, tuple(field for field, _ in matches), is_same, files_of(matches[0][1])[0]

@@ -1,0 +1,62 @@
+"""`packer which`: the rows that a raw file went into, over generations and packs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from conftest import RawFolder, errors_of, good, pack
+
+from packer.errors import InputError
+from packer.packs.which import rows_of_file
+
+
+@pytest.fixture
+def raw(raw_folder: RawFolder, tmp_path: Path) -> Path:
+    shutil.copytree(raw_folder.path, tmp_path / "raw")
+    return tmp_path / "raw"
+
+
+def test_a_file_is_found_by_its_bytes_in_every_generation_and_pack(raw: Path, tmp_path: Path) -> None:
+    image = sorted((raw / "train" / "images").iterdir())[0]
+    packs = [pack(raw, tmp_path / "packs" / name, "--labels", "index") for name in ("a", "deep/b")]
+    pack(raw, packs[0], "--labels", "index", "--size", "32x32")
+    moved = shutil.copy(image, tmp_path / "moved.bin")
+    for file in (image, moved):
+        rows = rows_of_file(file, [tmp_path / "packs"])
+        read = sorted((row.pack, row.generations) for row in rows)
+        assert read == [(str(packs[0]), (1,)), (str(packs[0]), (2,)), (str(packs[1]), (1,))]
+        assert {(row.split, row.key, row.fields, row.same_bytes) for row in rows} == {
+            ("train", image.stem, ("image",), True)
+        }
+        assert {row.path for row in rows} == {image.relative_to(raw).as_posix()}
+
+
+def test_a_file_that_is_gone_or_has_changed_is_found_by_its_path(raw: Path, tmp_path: Path) -> None:
+    out = pack(raw, tmp_path / "out", "--labels", "index")
+    label = sorted((raw / "val" / "masks").iterdir())[0]
+    label.write_bytes(label.read_bytes() + b"more")
+    (row,) = rows_of_file(label, [out])
+    assert (row.split, row.key, row.fields, row.same_bytes) == ("val", label.stem, ("label",), False)
+    label.unlink()
+    assert [found.same_bytes for found in rows_of_file(label, [out])] == [None]
+    assert not rows_of_file(raw / "train" / "masks" / "absent.png", [out])
+
+
+def test_it_prints_a_table_and_json(raw: Path, tmp_path: Path) -> None:
+    out = pack(raw, tmp_path / "out", "--labels", "index")
+    image = sorted((raw / "train" / "images").iterdir())[0]
+    head, line = good("which", image, out).output.splitlines()
+    assert head.split() == ["pack", "generations", "row", "fields", "read"]
+    assert line.split() == [str(out), "1", f"train/{image.stem}", "image", image.relative_to(raw).as_posix()]
+    (row,) = json.loads(good("which", "--json", image, out).stdout)
+    assert (row["key"], row["generations"]) == (image.stem, [1])
+    (tmp_path / "other").write_text("other")
+    assert "went into no row" in errors_of(1, "which", tmp_path / "other", out)
+
+
+def test_a_folder_without_packs_is_refused(raw: Path) -> None:
+    with pytest.raises(InputError, match="there is no pack here"):
+        rows_of_file(raw / "x.png", [raw])
