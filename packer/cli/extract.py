@@ -17,9 +17,11 @@ from packer.cli.values import FolderType, NamesType, bytes_text
 from packer.errors import counted
 
 if TYPE_CHECKING:
+    from packer.packs.extract import Extracted
     from readers.band import Weight
 
 INDEX, COLOURS = "index", "colours"
+LAYOUTS = ("coco", "imagefolder", "nnunet", "ultralytics", "voc")
 
 
 @click.command("extract")
@@ -44,6 +46,9 @@ INDEX, COLOURS = "index", "colours"
 )
 @click.option("--fill", type=float, help="With --predictions: the number of pixels in tiles without a prediction.")
 @click.option("--argmax", is_flag=True, help="With --predictions: write the class with the highest score.")
+@click.option(
+    "--layout", type=click.Choice(LAYOUTS), help="With --all: write the folder that this trainer reads, not pairs."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 def extract_command(
@@ -58,6 +63,7 @@ def extract_command(
     weight: Weight | None,
     fill: float | None,
     argmax: bool,
+    layout: str | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -71,8 +77,16 @@ def extract_command(
     Examples:
       packer extract out/ street_004 street_011 some/
       packer extract --all --split val --labels colours out/ val/
+      packer extract --all --layout coco out/ coco/
       packer extract --predictions scores/ --split val --argmax out/ maps/
     """
+    if layout is not None:
+        if keys or not every or fields or labels != INDEX or predictions is not None:
+            raise click.UsageError("--layout writes all rows: with --all; leave out KEYS, --fields, --labels")
+        with loading():
+            from packer.packs.extract_layout import extract_layout
+        _show(folder, extract_layout(out, folder, layout, split=split, progress=shown(quiet)), as_json)
+        return
     if predictions is not None:
         if keys or every or fields or labels != INDEX:
             raise click.UsageError(
@@ -95,6 +109,10 @@ def extract_command(
         colours=labels == COLOURS,
         progress=shown(quiet),
     )
+    _show(folder, done, as_json)
+
+
+def _show(folder: Path, done: Extracted, as_json: bool) -> None:
     if as_json:
         show(json.dumps(asdict(done), indent=1))
         return
