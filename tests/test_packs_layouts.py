@@ -191,3 +191,27 @@ def test_what_a_layout_cannot_hold_is_refused(raw_folder: RawFolder, tmp_path: P
     for layout in ("coco", "voc", "ultralytics", "imagefolder"):
         assert "has pictures of 8 bits" in errors_of(2, "extract", "--all", "--layout", layout, out, tmp_path / layout)
     assert "--layout writes all rows" in errors_of(2, "extract", "--layout", "voc", out, "key", tmp_path / "x")
+
+
+@pytest.mark.parametrize("layout", ["imagefolder", "nnunet", "ultralytics", "voc"])
+def test_probe_finds_the_classes_of_a_layout_and_what_it_proposes_packs_the_same_labels(
+    layout: str, objects: Path, tmp_path: Path
+) -> None:
+    options = ("--labels", "index", "--classes", "4", "--ignore", "255")
+    classes = pack(objects.parent / "raw", tmp_path / "classes", *options)
+    folder, config = tmp_path / layout, tmp_path / "packer.toml"
+    good("extract", "--all", "--layout", layout, "--quiet", classes, folder)
+    good("probe", "--workers", "1", "--write", config, folder)
+    text = config.read_text()
+    config.write_text("".join(line for line in text.splitlines(True) if not line.startswith(("decide", "split"))))
+    lists = ("--lists", "splits_{split:train|val}.txt") if layout == "nnunet" else ()
+    for split in ("train", "val") if lists else ():
+        (fold,) = json.loads((folder / "splits_final.json").read_text())
+        (folder / f"splits_{split}.txt").write_text("".join(f"{key}\n" for key in fold[split]))
+    again = pack(folder, tmp_path / "again", "--config", config, *lists)
+    for split in ("train", "val"):
+        before, after = (rows(out, split, "label") for out in (objects, again))
+        assert all(np.array_equal(after[key][0], label) for key, (label,) in before.items())
+        assert set(before) == set(after)
+        first = ["background"] if layout == "nnunet" else NAMED[:1]
+        assert list(open_dataset(again, split).classes.names) == [*first, *NAMED[1:]]

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from packer.annotations.annotation import AnnotatedPicture, Annotation, Mask
 from packer.annotations.opencv_polygon import PAINTER, fill
 from packer.annotations.picture_format import PictureFormat
-from packer.annotations.yaml_names import has_names, names_of
 from packer.annotations.yolo_lines import BOX, TOLERANCE, lines_of, numbers_of
 from packer.annotations.yolo_points import doubt_about
 from packer.errors import BadPair
+from packer.yaml_names import has_names, names_of
 from readers.contract.tiles import Size
 
 NAME = "yolo"

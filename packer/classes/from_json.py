@@ -1,4 +1,4 @@
-"""Class tables as JSON of data sets and tools: Mapillary, COCO, datumaro, and plain mappings."""
+"""Class tables as JSON of data sets and tools: Mapillary, COCO, datumaro, nnU-Net, and plain mappings."""
 
 from __future__ import annotations
 
@@ -19,11 +19,14 @@ from packer.classes.class_row import (
 )
 from packer.classes.from_text import COLUMNS, table_from_names
 from packer.classes.from_toml import CLASS, table_from_toml
+from packer.classes.ignore import with_ignored
 from packer.classes.merge import merge_rows
 from packer.classes.values import is_negative, is_number, parse_colour, parse_values
 from packer.errors import SettingsError
 from readers.contract.classes import ClassTable
 
+IGNORE = "ignore"
+"""The label whose pixels nnU-Net does not train on."""
 _LISTS = ("labels", "classes", "categories")
 
 
@@ -37,6 +40,8 @@ def table_from_json(path: Path, document: object) -> ClassTable:
                 return _listed(path, f"{key}.", document[key])
         if isinstance(document.get("label_map"), dict):
             return _numbered(path, document["label_map"], document.get("segmentation_colors"))
+        if isinstance(labels := document.get("labels"), dict) and labels:
+            return _of_data_set(path, labels)
         if document and all(map(is_number, document)):
             return _numbered(path, document, None)
         if document:
@@ -47,6 +52,13 @@ def table_from_json(path: Path, document: object) -> ClassTable:
         f'{path}: is not a class table; expected {{"0": "sky", "1": "road"}}, {{"sky": [70, 130, 180]}}, '
         '["sky", "road"], or labels such as {"name": "sky", "id": 0, "color": [70, 130, 180]}'
     )
+
+
+def _of_data_set(path: Path, labels: dict[str, Any]) -> ClassTable:
+    """Return the table of the labels in nnU-Net's dataset.json, or in the older form of the Decathlon."""
+    if all(map(is_number, labels)):
+        return _numbered(path, labels, None)
+    return with_ignored(_named(path, labels), [IGNORE] if IGNORE in labels else [], str(path))
 
 
 def _listed(path: Path, prefix: str, items: list[Any]) -> ClassTable:

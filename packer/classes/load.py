@@ -7,16 +7,18 @@ from pathlib import Path
 
 from packer.classes.documents import parse_json, parse_toml, read_text
 from packer.classes.from_json import table_from_json
-from packer.classes.from_text import table_from_text
+from packer.classes.from_text import table_from_names, table_from_text
 from packer.classes.from_toml import table_from_toml
 from packer.classes.ignore import with_ignored
 from packer.classes.values import distinct_colours, is_values, parse_values
-from packer.errors import SettingsError, UsageError
+from packer.errors import BadPair, SettingsError, UsageError
+from packer.yaml_names import names_of
 from readers.contract.classes import MOST_CLASSES, ClassTable, SegClass
 from readers.contract.plain_text import odd_character
 
 TABLE_NAMES = ("class_dict.csv", "classes.csv", "class_table.csv", "labelmap.txt")
 """Without --classes, files of these names in the raw folder are class tables."""
+YAML = (".yaml", ".yml")
 SPLIT_TABLE = "_classes.csv"
 """Roboflow writes this table into the folder of each split."""
 
@@ -54,12 +56,18 @@ def _split_tables(raw: Path) -> list[Path]:
 
 
 def read_table(path: Path) -> ClassTable:
-    """Read a class table as TOML or JSON by its suffix, any other file as lines of text."""
+    """Read a class table as TOML, JSON or the YAML of Ultralytics by its suffix, any other file as lines of text."""
     text = read_text(path)
     if path.suffix.lower() == ".toml":
         return table_from_toml(path, parse_toml(path, text))
     if path.suffix.lower() == ".json":
         return table_from_json(path, parse_json(path, text))
+    if path.suffix.lower() in YAML:
+        try:
+            names = names_of(text.encode())
+        except BadPair as bad:
+            raise SettingsError(f"{path}: {bad}") from bad
+        return table_from_names(path, [(f"{path}: names.{number}", name) for number, name in enumerate(names)])
     return table_from_text(path, text)
 
 

@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from packer.classes.ignore import with_ignored
 from packer.classes.load import load_class_table, read_table
 from packer.classes.values import is_values
 from packer.config.config import DECIDE, Setting, Settings
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
     from packer.probe.request import ProbeOptions
 
 TABLE_SUFFIXES = (".csv", ".txt", ".toml", ".json")
+TABLE_FILES = ("data.yaml", "data.yml", "dataset.yaml", DATA_SET_FILE)
+USUALLY_IGNORED = "255"
 TABLE_WORDS = ("class", "label", "colo", "palette", "categor", "objectinfo")
 MOST_CANDIDATES = 6
 GUESSED = "unknown; these templates, suggested by the file names, pair most files"
@@ -205,13 +208,16 @@ def _reading(
         return _by_preset(labels, exact[0]), {"preset": exact[0].name}
     passed_over: list[str] = []
     for path, table in _tables(raw, files):
-        share = 0.0 if isinstance(table, str) else known_share(labels, table, AS_THE_TABLE_SAYS)
         if isinstance(table, str):
             passed_over.append(f"{path} cannot be read as a class table ({table})")
-        elif share == 1:
-            reading = read_by_table(labels, table, path)
-            return reading, {**_rule_settings(reading.rules), "classes": request.path_of(path)}
-        elif share > 0:
+            continue
+        share = known_share(labels, table, AS_THE_TABLE_SAYS)
+        ignored = with_ignored(table, [USUALLY_IGNORED])
+        if share == 1 or known_share(labels, ignored, AS_THE_TABLE_SAYS) == 1:
+            reading = read_by_table(labels, table if share == 1 else ignored, path)
+            others = {} if share == 1 else {"ignore": [USUALLY_IGNORED]}
+            return reading, {**_rule_settings(reading.rules), "classes": request.path_of(path), **others}
+        if share > 0:
             passed_over.append(f"the class table {path} knows only {100 * share:.2f} % of the label pixels")
     reading = (
         _by_preset(labels, exact[0])
@@ -252,7 +258,7 @@ def _tables(raw: Path, files: Sequence[str]) -> Iterator[tuple[str, ClassTable |
     """Yield the files that are class tables by name and content. If the name is sure, yield why one is not valid."""
     for path in files:
         name = path.rpartition("/")[2].casefold()
-        if name.endswith(TABLE_SUFFIXES) and any(word in name for word in TABLE_WORDS):
+        if name in TABLE_FILES or (name.endswith(TABLE_SUFFIXES) and any(word in name for word in TABLE_WORDS)):
             try:
                 yield path, read_table(raw / path)
             except InputError as error:

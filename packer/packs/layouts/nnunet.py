@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -74,3 +75,4 @@ class NnunetLayout:
         if all(path.is_file() for path in lists.values()):  # for $nnUNet_preprocessed/Dataset001_NAME
             keys = {split: path.read_text(encoding="utf-8").splitlines() for split, path in lists.items()}
             yield RowFile("splits_final.json", (json.dumps([keys], indent=1) + "\n").encode())
+        shutil.rmtree(folder / KEYS.partition("/")[0], ignore_errors=True)

@@ -7,10 +7,10 @@ from typing import Any
 
 import yaml
 
-from packer.annotations.annotation import MOST_OBJECTS
 from packer.errors import BadPair
 from readers.contract.json_entry import repeated
 
+MOST_NAMES = 1 << 16
 MOST_BYTES = 256 << 10
 """The most bytes of a list: a thousand names take 40 KiB, and YAML is parsed at 100 KB a second."""
 
@@ -37,7 +37,7 @@ def names_of(data: bytes) -> tuple[str, ...]:
         names = _in_order(document.get("names") if isinstance(document, dict) else None)
     else:
         names = tuple(line.strip() for line in text.splitlines() if line.strip())
-    if not names or len(names) > MOST_OBJECTS or len(set(names)) < len(names):
+    if not names or len(names) > MOST_NAMES or len(set(names)) < len(names):
         raise BadPair("expected a list of different names")
     return names
 
