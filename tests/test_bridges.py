@@ -13,9 +13,12 @@ from pathlib import Path
 import pytest
 from conftest import REPO
 from test_docs_recipes import absent
+from test_readers_receipts import TRACKERS as TESTED_TRACKERS
+from trainers.table import programs
 
 NEEDS: dict[str, str] = {}
 """The package that each program needs in addition to our own."""
+TRACKERS = {*TESTED_TRACKERS, "dvc"}
 PIXELS_APART: dict[str, float] = {}
 """The largest difference of a value of the images, where the library decodes or resizes in another way."""
 SCORES_APART: dict[str, float] = {}
@@ -24,10 +27,9 @@ SCORES_APART: dict[str, float] = {}
 
 def test_every_program_is_tested_and_every_bridge_has_one() -> None:
     """A program of a library has its name, and after that its task."""
-    programs = {path.stem for path in (REPO / "tools" / "trainers").glob("*.py")} - {"__init__", "comparison"}
-    assert programs == set(NEEDS)
-    bridges = {path.stem for path in (REPO / "readers" / "bridges").glob("*.py")} - {"__init__"}
-    assert not [bridge for bridge in bridges if not any(name.startswith(bridge) for name in programs)]
+    assert programs() == sorted(NEEDS)
+    bridges = {path.stem for path in (REPO / "readers" / "bridges").glob("*.py")} - {"__init__", *TRACKERS}
+    assert not [bridge for bridge in bridges if not any(name.startswith(bridge) for name in programs())]
 
 
 @pytest.mark.long

@@ -1,0 +1,95 @@
+"""Time epochs of a trainer's own loader and of our bridge in turns: A B … B A, with the trainer's own augmentation.
+
+    tools/run trainers.speed ultralytics_semantic --pairs 96 --rounds 4
+
+The pictures are drawn street scenes of 960x720, JPEG with PNG labels. Nothing is trained: this is the rate at which a
+model could be fed. Each side delivers an epoch unmeasured first, and its rows are counted.
+"""
+
+from __future__ import annotations
+
+import importlib
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import program
+from bench.cpu import cpu_seconds
+from bench.machine import machine
+from program import parser
+from scenes.camera import make_linked_streets
+from scenes.pictures import CLASS_TABLE
+from tables import markdown
+
+Epoch = Callable[[], Iterable[Any]]
+
+
+def draw_scenes(folder: Path, pairs: int) -> None:
+    """Draw the scenes that programs find in place of the samples."""
+    for split, count in (("train", pairs), ("val", 4)):
+        make_linked_streets(folder / split, count, colours=True)
+        (folder / split / CLASS_TABLE).rename(folder / CLASS_TABLE)
+    program.SAMPLES = folder
+
+
+def rows_of(batch: Any) -> int:
+    """Return the number of samples in a batch: the length of its first part."""
+    parts = list(batch.values()) if isinstance(batch, dict) else list(batch)
+    return len(parts[0])
+
+
+def timed(epoch: Epoch) -> tuple[int, float, float]:
+    """Return the samples, the seconds and the CPU seconds of an epoch."""
+    cpu, start = cpu_seconds(), time.perf_counter()
+    rows = sum(map(rows_of, epoch()))
+    return rows, time.perf_counter() - start, cpu_seconds() - cpu
+
+
+def measure(sides: dict[str, Epoch], rounds: int) -> list[list[str]]:
+    """Return a row of the table for each side, after all of them took turns."""
+    counts = {name: timed(epoch)[0] for name, epoch in sides.items()}
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in sides}
+    for number in range(rounds):
+        order = list(sides) if number % 2 == 0 else list(sides)[::-1]
+        for name in order:
+            rows, seconds, cpu = timed(sides[name])
+            if rows != counts[name]:
+                raise SystemExit(f"{name}: {rows} samples, and {counts[name]} in the first epoch")
+            found[name].append((rows / seconds, 1000 * cpu / rows))
+            print(f"{name}: {rows / seconds:,.1f} samples/s", file=sys.stderr)
+    rates = {name: statistics.median(rate for rate, _ in paces) for name, paces in found.items()}
+    best = max(rate for name, rate in rates.items() if name.startswith("own"))
+    return [
+        [
+            name,
+            str(counts[name]),
+            f"{rates[name]:,.1f}",
+            f"{min(rate for rate, _ in paces):,.1f} to {max(rate for rate, _ in paces):,.1f}",
+            f"{rates[name] / best:.2f}",
+            f"{statistics.median(cpu for _, cpu in paces):.1f}",
+        ]
+        for name, paces in found.items()
+    ]
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("name", help="a program of this folder")
+    options.add_argument("--pairs", type=int, default=96, help="training pairs")
+    options.add_argument("--rounds", type=int, default=4, help="rounds after the first epoch of each")
+    chosen = options.parse_args()
+    head = ["side", "samples", "samples/s", "range", "of the best own", "CPU ms a sample"]
+    with tempfile.TemporaryDirectory() as temporary:
+        draw_scenes(Path(temporary) / "scenes", chosen.pairs)
+        module = importlib.import_module(f"trainers.{chosen.name}")  # takes the scenes when it is imported
+        getattr(module, "enlarge", lambda: None)()
+        sides = module.loaders(Path(temporary) / "run")
+        print(machine(), *markdown([head, *measure(sides, chosen.rounds)], padded=False), sep="\n")
+
+
+if __name__ == "__main__":
+    main()
