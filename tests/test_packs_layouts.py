@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import cv2
 import numpy as np
 import pytest
 import yaml
-from conftest import NAMES, RawFolder, errors_of, good, pack, write_png
+from conftest import NAMES, REPO, RawFolder, errors_of, good, pack, write_png
 from numpy.typing import NDArray
 from PIL import Image
 from pycocotools.coco import COCO
@@ -19,6 +21,12 @@ from packer.cli.extract import LAYOUTS
 from packer.packs.layouts import by_name
 from readers import open_dataset
 
+READERS = {
+    "imagefolder": "Hugging Face transformers",
+    "nnunet": "nnU-Net",
+    "ultralytics": "Ultralytics",
+    "voc": "MMSegmentation",
+}
 NAMED = [f"class_{number}" for number in range(4)]
 SHARED_KEYS = ("coco", "imagefolder", "ultralytics")
 """The layouts with a folder for each split."""
@@ -60,6 +68,22 @@ def rows(out: Path, split: str, *fields: str) -> dict[str, list[NDArray[Any]]]:
 
 def read(path: Path) -> NDArray[Any]:
     return np.asarray(Image.open(path))
+
+
+def check_lines(lines: list[str]) -> None:
+    """Check that a bridge has the names that lines import."""
+    for module, names in re.findall(r"from (readers\.bridges\.\w+) import ([\w, ]+)", "\n".join(lines)):
+        tree = ast.parse((REPO / f"{module.replace('.', '/')}.py").read_text())
+        defined = {node.name for node in tree.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
+        assert set(names.split(", ")) <= defined, module
+
+
+def test_coco_names_the_detectors(laid_out: dict[str, Path]) -> None:
+    found = json.loads(good("probe", "--workers", "1", "--json", laid_out["coco"]).stdout)["trainers"]
+    names = [trainer["name"] for trainer in found]
+    assert names == ["torchvision Mask R-CNN", "Mask2Former of Hugging Face", "Detectron2"]
+    assert {trainer["build"] for trainer in found} == {"--field instance=ids"}
+    check_lines([line for trainer in found for line in trainer["lines"]])
 
 
 def test_the_command_names_every_layout() -> None:
@@ -202,6 +226,9 @@ def test_probe_finds_the_classes_of_a_layout_and_what_it_proposes_packs_the_same
     folder, config = tmp_path / layout, tmp_path / "packer.toml"
     good("extract", "--all", "--layout", layout, "--quiet", classes, folder)
     good("probe", "--workers", "1", "--write", config, folder)
+    (trainer,) = json.loads(good("probe", "--workers", "1", "--json", folder).stdout)["trainers"]
+    assert trainer["name"] == READERS[layout]
+    check_lines(trainer["lines"])
     text = config.read_text()
     config.write_text("".join(line for line in text.splitlines(True) if not line.startswith(("decide", "split"))))
     lists = ("--lists", "splits_{split:train|val}.txt") if layout == "nnunet" else ()

@@ -59,6 +59,10 @@ def _proposal_lines(result: ProbeResult, classes: Sequence[str]) -> Iterator[str
     yield from (f"          {line}" for line in to_toml(short).splitlines())
     if classes:
         yield f"classes   {len(classes)}: {', '.join(first_of(classes, MOST_NAMED))}"
+    for trainer in result.trainers:
+        build = f"; build with {trainer.build}" if trainer.build else ""
+        yield f"trainer   {trainer.name} ({trainer.evidence}){build}"
+        yield from (f"          {line}" for line in trainer.lines)
 
 
 def _annotated_lines(annotated: AnnotatedProposal) -> Iterator[str]:
@@ -130,6 +134,9 @@ def probe_json(result: ProbeResult) -> dict[str, Any]:
         ],
         "to_decide": list(result.doubts),
         "config": to_toml(result.settings),
+        "trainers": [
+            {"name": trainer.name, "lines": list(trainer.lines), "build": trainer.build} for trainer in result.trainers
+        ],
     }
     if pairing is not None:
         answer |= {

@@ -32,6 +32,7 @@ from packer.probe.match_presets import PresetMatch, matching_presets
 from packer.probe.other_pairs import rival_questions
 from packer.probe.request import ProbeRequest
 from packer.probe.survey import LabelSurvey, Survey, survey_pairs
+from packer.probe.trainers import Trainer, trainers_of
 from packer.probe.trial import Trial, try_settings
 from packer.probe.volumes import VOLUMES, volume_doubts, volume_pairs, whole_volumes, with_volumes
 from packer.sources.annotated.exports import with_exports
@@ -78,6 +79,8 @@ class ProbeResult:
     """Files next to the pairs that could be further fields."""
     annotated: AnnotatedProposal | None = None
     """Annotations of a labelling tool, from which labels are painted. Then there are no pairs with label pictures."""
+    trainers: tuple[Trainer, ...] = ()
+    """The trainers that read such folders, and the lines with which they read the pack."""
 
 
 def probe_folder(raw: str | PathLike[str], **options: Unpack[ProbeOptions]) -> ProbeResult:
@@ -86,7 +89,8 @@ def probe_folder(raw: str | PathLike[str], **options: Unpack[ProbeOptions]) -> P
     The options are the same as of `packer probe`.
     """
     if (url := url_of(raw)) is None:
-        return _probe(ProbeRequest.from_options(Path(raw), options))
+        result = _probe(ProbeRequest.from_options(Path(raw), options))
+        return replace(result, trainers=trainers_of(Path(raw), result))
     objects = ObjectsSource.at(url)
     with objects.named():
         return _probe(replace(ProbeRequest.from_options(objects.raw, options), objects=objects))
