@@ -17,6 +17,8 @@ from test_docs_recipes import absent
 NEEDS: dict[str, str] = {
     "monai_pictures": "monai",
     "monai_volumes": "monai",
+    "torchgeo_map": "torchgeo",
+    "torchgeo_tiles": "torchgeo",
 }
 """The package that each program needs in addition to our own."""
 PIXELS_APART: dict[str, float] = {}
