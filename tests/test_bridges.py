@@ -15,6 +15,8 @@ from conftest import REPO
 from test_docs_recipes import absent
 
 NEEDS: dict[str, str] = {
+    "keras_fit": "keras",
+    "mmseg": "mmseg",
     "monai_pictures": "monai",
     "monai_volumes": "monai",
     "torchgeo_map": "torchgeo",
