@@ -19,6 +19,7 @@ NEEDS: dict[str, str] = {
     "mmseg": "mmseg",
     "monai_pictures": "monai",
     "monai_volumes": "monai",
+    "nnunet": "nnunetv2",
     "torchgeo_map": "torchgeo",
     "torchgeo_tiles": "torchgeo",
 }

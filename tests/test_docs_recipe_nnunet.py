@@ -86,7 +86,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
 
 
 def called(command: list[str], cwd: Path) -> str:
-    """Return what a command prints. Its torchvision may be of another build than torch, whose operators it then lacks."""
+    """Return what a command prints. Its torchvision may be of another build than torch."""
     path = os.pathsep.join(map(str, (REPO, RECIPES, REPO / "tests" / "cpu_torchvision")))
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": path}
     done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False, timeout=900)
