@@ -15,6 +15,7 @@ from conftest import REPO
 from test_docs_recipes import absent
 
 NEEDS: dict[str, str] = {
+    "fastai_unet": "fastai",
     "keras_fit": "keras",
     "mmseg": "mmseg",
     "monai_pictures": "monai",

@@ -78,19 +78,23 @@ def plan() -> None:
     with threads, patch.dict(os.environ, {"nnUNet_n_proc_DA": "1"}):
         planning.extract_fingerprints([1], num_processes=1, verbose=False, show_progress_bar=False)
         planning.plan_experiments([1])
-    path = Path(os.environ["nnUNet_preprocessed"], NAME, f"{PLANS}.json")
+    path = planned()
     plans = json.loads(path.read_text())
     network = plans["configurations"]["3d_fullres"]["architecture"]["arch_kwargs"]
     network["features_per_stage"] = [4 * (stage + 1) for stage in range(network["n_stages"])]
     path.write_text(json.dumps(plans))
 
 
+def planned() -> Path:
+    """Return the plans, next to the pack."""
+    return Path(str(import_module("nnunetv2.paths").nnUNet_preprocessed), NAME, f"{PLANS}.json")
+
+
 def trainer(folder: Path, packed: bool) -> Any:
     """Return a trainer of nnU-Net over a folder of its own, or over a pack."""
     torch.manual_seed(0)
     np.random.seed(0)
-    home = Path(os.environ["nnUNet_preprocessed"], NAME)
-    plans, dataset = (json.loads((home / f"{name}.json").read_text()) for name in (PLANS, "dataset"))
+    plans, dataset = (json.loads(path.read_text()) for path in (planned(), planned().with_name("dataset.json")))
     kind: Any = import_module("nnunetv2.training.nnUNetTrainer.nnUNetTrainer").nnUNetTrainer
     made = (import_module("nnunet").PackTrainer if packed else kind)(
         {**plans, "continue_training": False}, "3d_fullres", 0, dataset, torch.device("cpu")
@@ -137,10 +141,10 @@ def compare(folder: Path) -> Comparison:
 
 
 def loaders(folder: Path) -> dict[str, Callable[[], Iterable[object]]]:
-    """Return an epoch of nnU-Net's loader over both, with its augmentation; with 2 workers it needs no more memory."""
+    """Return an epoch of nnU-Net's loader over both, with its augmentation."""
 
     def epoch(path: Path, packed: bool, workers: int) -> Iterator[object]:
-        os.environ["nnUNet_n_proc_DA"] = str(workers)
+        os.environ |= {"nnUNet_n_proc_DA": str(workers)}
         made = trainer(path, packed)
         batches = made.get_dataloaders()[0]
         yield from (next(batches) for _ in range(STEPS))
