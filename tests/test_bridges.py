@@ -15,7 +15,7 @@ from conftest import REPO
 from test_docs_recipes import absent
 
 NEEDS: dict[str, str] = {
-    "detectron2_semantic": "detectron2",
+    "detectron2_seg": "detectron2",
     "fastai_unet": "fastai",
     "keras_fit": "keras",
     "mmseg": "mmseg",

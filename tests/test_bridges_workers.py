@@ -26,7 +26,7 @@ if __name__ == "__main__":
 """
 OPENINGS = {
     "monai": (
-        "from readers.bridges.monai import PackRows; rows = PackRows(pack, 'train')",
+        "from readers.bridges.monai import PackList; rows = PackList(pack, 'train')",
         "from monai.data import list_data_collate",
         "assert batches[0]['image'].shape == (2, 3, 36, 24) and batches[0]['label'].dtype == torch.float32",
     ),
@@ -70,7 +70,7 @@ def test_spawned_workers_read_a_pack(library: str, tmp_path: Path) -> None:
 
 
 REFUSALS = {
-    "monai": ("from readers.bridges.monai import PackRows; PackRows({pack!r})", "no field 'label'"),
+    "monai": ("from readers.bridges.monai import PackList; PackList({pack!r})", "no field 'label'"),
     "torchgeo": ("from readers.bridges.torchgeo import PackTiles; PackTiles({pack!r})", "no field 'label'"),
     "torchgeo_map": (
         "from readers.bridges.torchgeo_map import PackMap; PackMap({pack!r}, fields=('image',))",

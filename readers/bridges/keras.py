@@ -1,12 +1,12 @@
 """Keras 3: a pack as a PyDataset for `fit`, `evaluate` and `predict`, with any backend.
 
     from readers import open_dataset
-    from readers.bridges.keras import PackBatches
+    from readers.bridges.keras import PackSequence
 
     train, val = (open_dataset("out", split=split, label="index") for split in ("train", "val"))
-    batches = PackBatches(train, 16, shuffle=True, seed=7, crop=(512, 512), flip=True)  # options of `train.loader`
+    batches = PackSequence(train, 16, shuffle=True, seed=7, crop=(512, 512), flip=True)  # options of `train.loader`
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=train.classes.ignore_index)
-    model.fit(batches, epochs=20, validation_data=PackBatches(val, 16))
+    model.fit(batches, epochs=20, validation_data=PackSequence(val, 16))
 
 Channels are last, or first if `keras.config.image_data_format()` says so. Pixels are the stored numbers, mostly bytes:
 start the model with `keras.layers.Rescaling(1 / 255)`, or ask for `normalize=True, dtype=torch.float16`. The threads of
@@ -26,7 +26,7 @@ from readers.contract.errors import RequestError
 from readers.dataset import SegDataset
 
 
-class PackBatches(keras.utils.PyDataset):
+class PackSequence(keras.utils.PyDataset):
     """The batches of a loader, an epoch after the other: (images, labels), or up to three fields in their order."""
 
     def __init__(self, data: SegDataset, batch_size: int, **options: Any) -> None:
@@ -34,7 +34,7 @@ class PackBatches(keras.utils.PyDataset):
         fixed = {"output", "partners", "windows"} & options.keys()
         if fixed or len(data.fields) > 3:
             raise RequestError(
-                f"PackBatches: {', '.join(fixed) or f'{len(data.fields)} fields'}: Keras takes (images, labels) or "
+                f"PackSequence: {', '.join(fixed) or f'{len(data.fields)} fields'}: Keras takes (images, labels) or "
                 "(images, labels, weights); open the data set with fields=(…), and leave such options out"
             )
         self.loader = data.loader(batch_size, output="numpy", **options)

@@ -1,9 +1,9 @@
 """MONAI: the rows of a pack in the place of a list of files, so that its data sets and dict transforms take them.
 
     from monai.data import DataLoader, Dataset  # or CacheDataset, ThreadDataLoader, …
-    from readers.bridges.monai import PackRows
+    from readers.bridges.monai import PackList
 
-    rows = PackRows("out", split="train")
+    rows = PackList("out", split="train")
     train = Dataset(rows, transform)  # transform: what you have, without LoadImaged and EnsureChannelFirstd
     loader = DataLoader(train, batch_size=2, shuffle=True, num_workers=2)
     network = UNet(…, in_channels=rows.channels, out_channels=len(rows.classes))
@@ -36,7 +36,7 @@ WHOLE: dict[str, Literal["index", "planes"]] = {CLASSES: "index", MULTILABEL: "p
 """The form of each kind that has several: class numbers, and a channel for each class that may overlap others."""
 
 
-class PackRows(Rows):
+class PackList(Rows):
     """The rows of a split as dicts of MetaTensors, by the names of the fields.
 
     `options` go to `open_dataset`, such as `fold=0`. Pixels that the pack ignores have the number
@@ -52,7 +52,7 @@ class PackRows(Rows):
         **options: Any,
     ) -> None:
         if options.get("transform") is not None:
-            raise RequestError(f"{root}: transform= of PackRows; give it to monai.data.Dataset(rows, transform)")
+            raise RequestError(f"{root}: transform= of PackList; give it to monai.data.Dataset(rows, transform)")
         fields, asked = tuple(fields), options.pop("form", None) or {}
         kinds = {field.name: field.kind for field in open_dataset(root, split, fields=fields, **options).fields}
         forms = {name: WHOLE[kind] for name, kind in kinds.items() if kind in WHOLE}

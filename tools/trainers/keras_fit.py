@@ -20,7 +20,7 @@ from trainers.comparison import Comparison, report
 os.environ.setdefault("KERAS_BACKEND", "torch")
 import keras
 
-from readers.bridges.keras import PackBatches
+from readers.bridges.keras import PackSequence
 
 EPOCHS = 3
 BATCH = 2
@@ -81,10 +81,10 @@ def compare(folder: Path) -> Comparison:
     """Compare the batches of an epoch, and train from both in the order of the files."""
     raw, pack = prepare(folder)
     opened = {split: open_dataset(pack, split=split, label="index") for split in ("train", "val")}
-    pairs = [*zip(FileBatches(raw / "train"), PackBatches(opened["train"], BATCH), strict=True)]
+    pairs = [*zip(FileBatches(raw / "train"), PackSequence(opened["train"], BATCH), strict=True)]
     trained = {
         "own": learn(FileBatches(raw / "train"), FileBatches(raw / "val")),
-        "pack": learn(PackBatches(opened["train"], BATCH), PackBatches(opened["val"], BATCH)),
+        "pack": learn(PackSequence(opened["train"], BATCH), PackSequence(opened["val"], BATCH)),
     }
     return Comparison(
         "Keras",
@@ -109,7 +109,7 @@ def loaders(folder: Path) -> dict[str, Callable[[], Iterable[object]]]:
     return {
         "own": lambda: FileBatches(raw / "train", flip=True),
         "own, 2 workers": lambda: _enqueued(FileBatches(raw / "train", flip=True, workers=2, use_multiprocessing=True)),
-        "pack": lambda: PackBatches(train, BATCH, shuffle=True, flip=True),
+        "pack": lambda: PackSequence(train, BATCH, shuffle=True, flip=True),
     }
 
 

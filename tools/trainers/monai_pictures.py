@@ -20,7 +20,7 @@ from monai.networks.nets import UNet
 from monai.transforms import Compose, LoadImaged, RandFlipd, RandSpatialCropd, ScaleIntensityd
 from scenes.numbered import IGNORED, NAMES, pack_numbered, write_numbered
 
-from readers.bridges.monai import PackRows
+from readers.bridges.monai import PackList
 from trainers.comparison import Comparison, report
 
 KEYS = ("image", "label")
@@ -76,7 +76,7 @@ def learn(train: Any, val: Any) -> tuple[list[float], float]:
 def compare(folder: Path) -> Comparison:
     """Compare all pictures as they are loaded, and train from both."""
     raw, pack = prepare(folder)
-    rows = {split: (files(raw, split), PackRows(pack, split)) for split in ("train", "val")}
+    rows = {split: (files(raw, split), PackList(pack, split)) for split in ("train", "val")}
     pairs = [(LOADED(own), packed) for own, packed in zip(*rows["train"], strict=True)]
     trained = {
         side: learn(
@@ -105,7 +105,7 @@ def compare(folder: Path) -> Comparison:
 def loaders(folder: Path) -> dict[str, Callable[[], Iterable[object]]]:
     """Return an epoch of each loader: files read again, by workers, kept in memory; the pack, in threads."""
     raw, pack = prepare(folder)
-    reading, packed = steps(training=True, reading=[LOADED]), Dataset(PackRows(pack, "train"), steps(training=True))
+    reading, packed = steps(training=True, reading=[LOADED]), Dataset(PackList(pack, "train"), steps(training=True))
     own = Dataset(files(raw, "train"), reading)
     cached = CacheDataset(files(raw, "train"), reading, progress=False)
     batches = partial(DataLoader, batch_size=4, shuffle=True)

@@ -30,7 +30,7 @@ from monai.transforms import (
 )
 
 from packer import build_pack
-from readers.bridges.monai import PackRows
+from readers.bridges.monai import PackList
 from trainers.comparison import Comparison, report
 
 nib: Any = nibabel
@@ -116,7 +116,7 @@ def apart(own: Any, pack: Any) -> float:
 def compare(folder: Path) -> Comparison:
     """Compare all scans as they are loaded and turned to RAS, and train from both."""
     raw, pack = prepare(folder)
-    rows = {split: (files(raw, split), PackRows(pack, split)) for split in SPLITS}
+    rows = {split: (files(raw, split), PackList(pack, split)) for split in SPLITS}
     turned = steps(training=False)
     loaded = [LOADED(names) for names in rows["train"][0]]
     pairs = [
@@ -153,7 +153,7 @@ def compare(folder: Path) -> Comparison:
 def loaders(folder: Path) -> dict[str, Callable[[], Iterable[object]]]:
     """Return an epoch of each loader: files read again, by workers, kept in memory; the pack, in threads."""
     raw, pack = prepare(folder)
-    reading, packed = steps(training=True, reading=[LOADED]), Dataset(PackRows(pack, "train"), steps(training=True))
+    reading, packed = steps(training=True, reading=[LOADED]), Dataset(PackList(pack, "train"), steps(training=True))
     own = Dataset(files(raw, "train"), reading)
     cached = CacheDataset(files(raw, "train"), reading, progress=False)
     batches = partial(DataLoader, batch_size=2, shuffle=True)

@@ -1,6 +1,6 @@
 """Train Detectron2's SemanticSegmentor: with data sets of PNG files, and with a pack. Compare its objects, too.
 
-tools/run trainers.detectron2_semantic [--folder FOLDER]
+tools/run trainers.detectron2_seg [--folder FOLDER]
 """
 
 from __future__ import annotations
