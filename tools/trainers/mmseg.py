@@ -19,21 +19,22 @@ from scenes.numbered import IGNORED, NAMES, pack_numbered, write_numbered
 from trainers.comparison import Comparison, report
 
 
-def declare_operators() -> None:
-    """Let mmcv-lite do for mmcv: models that we do not use import operators, which are compiled in mmcv only."""
-    if find_spec("mmcv._ext") is None:
-        operators = types.ModuleType("mmcv.ops")
-        operators.__getattr__ = lambda name: _operator(name)  # type: ignore[method-assign]
-        sys.modules["mmcv.ops"] = operators
+def declare_absent() -> None:
+    """Let mmcv-lite do for mmcv, and no ftfy for ftfy: only models that we do not use need what is in them."""
+    for name, part in {"mmcv.ops": "mmcv._ext", "ftfy": "ftfy"}.items():
+        if find_spec(part) is None:
+            module = types.ModuleType(name)
+            module.__getattr__ = _declared  # type: ignore[method-assign]
+            sys.modules[name] = module
 
 
-def _operator(name: str) -> Any:
+def _declared(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
     return type(name, (), {})
 
 
-declare_operators()
+declare_absent()
 
 import mmseg  # noqa: E402
 import mmseg.models  # noqa: E402
