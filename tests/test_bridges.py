@@ -16,7 +16,17 @@ from test_docs_recipes import absent
 from test_readers_receipts import TRACKERS as TESTED_TRACKERS
 from trainers.table import programs
 
-NEEDS: dict[str, str] = {}
+NEEDS: dict[str, str] = {
+    "detectron2_seg": "detectron2",
+    "fastai_unet": "fastai",
+    "keras_fit": "keras",
+    "mmseg": "mmseg",
+    "monai_pictures": "monai",
+    "monai_volumes": "monai",
+    "nnunet": "nnunetv2",
+    "torchgeo_map": "torchgeo",
+    "torchgeo_tiles": "torchgeo",
+}
 """The package that each program needs in addition to our own."""
 TRACKERS = {*TESTED_TRACKERS, "dvc"}
 PIXELS_APART: dict[str, float] = {}

@@ -86,8 +86,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
 
 
 def called(command: list[str], cwd: Path) -> str:
-    """Return what a command prints. Its torchvision is nnU-Net's, not the one of other recipes."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": f"{REPO}{os.pathsep}{RECIPES}"}
+    """Return what a command prints. Its torchvision may be of another build than torch."""
+    path = os.pathsep.join(map(str, (REPO, RECIPES, REPO / "tests" / "cpu_torchvision")))
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": path}
     done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False, timeout=900)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-6000:]
     return done.stdout

@@ -1,0 +1,35 @@
+"""Small pictures of the sample scenes, with labels of class numbers, as trainers of other libraries read them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from program import SAMPLES
+
+from packer import build_pack
+from scenes.pictures import read_picture, write_picture
+from scenes.street import CLASSES, VOID
+
+IGNORED = 255
+NAMES = tuple(CLASSES)[:VOID]
+COLOURS = tuple(CLASSES.values())[:VOID]
+
+
+def write_numbered(raw: Path, train: int = 8, val: int = 4, step: int = 4, image_suffix: str = ".png") -> None:
+    """Write every `step`th pixel of the first scenes to `{split}/images` and `{split}/labels`; void is 255."""
+    numbers = np.full(1 << 24, IGNORED, np.uint8)
+    for number, (red, green, blue) in enumerate(COLOURS):
+        numbers[red << 16 | green << 8 | blue] = number
+    for split, count in {"train": train, "val": val}.items():
+        for path in sorted((SAMPLES / split / "labels").iterdir())[:count]:
+            colours = read_picture(path)[::step, ::step].astype(np.int64)
+            (picture,) = (SAMPLES / split / "images").glob(f"{path.stem}.*")
+            label = numbers[colours[..., 0] << 16 | colours[..., 1] << 8 | colours[..., 2]]
+            write_picture(raw / split / "images" / f"{path.stem}{image_suffix}", read_picture(picture)[::step, ::step])
+            write_picture(raw / split / "labels" / path.name, label)
+
+
+def pack_numbered(raw: Path, out: Path) -> None:
+    """Pack these folders, each picture with its own size."""
+    build_pack(raw, out, labels="index", classes=NAMES, ignore=[str(IGNORED)], size="native", workers=1)
