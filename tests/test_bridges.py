@@ -14,7 +14,10 @@ import pytest
 from conftest import REPO
 from test_docs_recipes import absent
 
-NEEDS: dict[str, str] = {}
+NEEDS: dict[str, str] = {
+    "ultralytics_segment": "ultralytics",
+    "ultralytics_semantic": "ultralytics",
+}
 """The package that each program needs in addition to our own."""
 PIXELS_APART: dict[str, float] = {}
 """The largest difference of a value of the images, where the library decodes or resizes in another way."""
