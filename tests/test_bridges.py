@@ -15,6 +15,10 @@ from conftest import REPO
 from test_docs_recipes import absent
 
 NEEDS: dict[str, str] = {
+    "huggingface_mask2former": "accelerate",  # Trainer needs it, and transformers, which is not there without it
+    "huggingface_segformer": "accelerate",
+    "segmentation_models_pytorch": "segmentation_models_pytorch",
+    "torchvision_mask_rcnn": "torchvision",
     "ultralytics_segment": "ultralytics",
     "ultralytics_semantic": "ultralytics",
 }

@@ -19,7 +19,7 @@ class _Declares:
     """Asked before anybody else when a module is looked for: torch is loaded only where torchvision is."""
 
     def find_spec(self, name: str, *_: object) -> None:
-        if name == "torchvision":
+        if name == "torchvision" and not KEPT:  # looked for once more when it is imported
             _declare(PathFinder.find_spec(name))
         elif name == "torchvision.ops":
             sys.meta_path.remove(self)
