@@ -60,7 +60,7 @@ def write_both(folder: Path) -> dict[str, Callable[..., Any]]:
         return kind(overrides={**SETTINGS, **places, **more})
 
     return {
-        "own": lambda **more: trainer(SemanticSegmentationTrainer, "own", raw, **more),
+        "own": lambda **more: trainer(SemanticSegmentationTrainer, "own", raw, plots=False, **more),
         "pack": lambda **more: trainer(SemanticTrainer, "pack", folder / "pack", **more),
     }
 
