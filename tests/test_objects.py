@@ -34,7 +34,7 @@ def test_a_row_without_objects_has_no_boxes_and_no_masks() -> None:
     assert (len(objects), objects.boxes().shape, objects.masks().shape) == (0, (0, 4), (0, 3, 4))
 
 
-def test_a_first_class_called_background_is_no_class_of_objects() -> None:
+def test_objects_are_never_in_a_first_class_called_background() -> None:
     table = ClassTable((SegClass("Background"), SegClass("cell"), SegClass("wall")))
     assert things_of(table) == (1, 2)
     assert things_of(table, ["wall"]) == (2,)
