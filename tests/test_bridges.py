@@ -19,16 +19,24 @@ from trainers.table import programs
 NEEDS: dict[str, str] = {
     "detectron2_seg": "detectron2",
     "fastai_unet": "fastai",
+    "huggingface_mask2former": "accelerate",  # Trainer needs it, and transformers, which is not there without it
+    "huggingface_segformer": "accelerate",
     "keras_fit": "keras",
     "mmseg": "mmseg",
     "monai_pictures": "monai",
     "monai_volumes": "monai",
     "nnunet": "nnunetv2",
+    "segmentation_models_pytorch": "segmentation_models_pytorch",
     "torchgeo_map": "torchgeo",
     "torchgeo_tiles": "torchgeo",
+    "torchvision_mask_rcnn": "torchvision",
+    "ultralytics_segment": "ultralytics",
+    "ultralytics_semantic": "ultralytics",
 }
 """The package that each program needs in addition to our own."""
 TRACKERS = {*TESTED_TRACKERS, "dvc"}
+NOT_RELEASED = ("detectron2",)
+"""Who has these has built them: they are tested where they are."""
 PIXELS_APART: dict[str, float] = {}
 """The largest difference of a value of the images, where the library decodes or resizes in another way."""
 SCORES_APART: dict[str, float] = {}
@@ -46,6 +54,8 @@ def test_every_program_is_tested_and_every_bridge_has_one() -> None:
 @pytest.mark.parametrize("name", NEEDS)
 def test_a_trainer_learns_the_same_from_a_pack(name: str, tmp_path: Path) -> None:
     if find_spec(NEEDS[name]) is None:
+        if NEEDS[name] in NOT_RELEASED:
+            pytest.skip(f"{NEEDS[name]} has no release, and is not built here")
         absent(NEEDS[name])
     path = os.pathsep.join(map(str, (REPO, REPO / "tests" / "cpu_torchvision")))
     quiet = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": path, "HOME": str(tmp_path)}
