@@ -82,7 +82,7 @@ def _detectors(annotations: str) -> Iterator[Trainer]:
 
 
 def _monai() -> Trainer:
-    lines = ("from readers.bridges.monai import PackRows", 'rows = PackRows("out", split="train")')
+    lines = ("from readers.bridges.monai import PackList", 'rows = PackList("out", split="train")')
     return Trainer("MONAI", "volumes", lines)
 
 
