@@ -9,8 +9,8 @@ import pytest
 
 from packer.annotations import paint
 from packer.annotations.annotation import AnnotatedPicture, Annotation, Mask
-from packer.annotations.choices import AREA, CLASS, IGNORE
 from packer.annotations.paint import Brush, Canvas
+from packer.classes.overlaps import AREA, CLASS, IGNORE
 from packer.pixels.resize import Geometry
 from readers.contract.tiles import Size
 

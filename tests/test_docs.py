@@ -21,7 +21,7 @@ from packer.config.options import OPTIONS
 
 RAW = REPO / "data_samples" / "raw"
 README = (REPO / "README.md").read_text()
-MOST_WORDS = 55_000
+MOST_WORDS = 50_000
 SCRIPT = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -51,9 +51,10 @@ def test_the_readme_is_a_front_page() -> None:
 
 
 def test_the_pages_stay_short() -> None:
-    """A reader needs the words for other things: the guide once had 33,000, and all pages 99,000."""
+    """A reader needs the words for other things: all pages once had 99,000. cli.md is generated."""
     pages = [*(REPO / "docs").rglob("*.md"), *REPO.glob("*.md"), REPO / "readers" / "contract" / "FORMAT.md"]
-    assert sum(len(path.read_text().split()) for path in pages) < MOST_WORDS
+    written = [path for path in pages if path != cli_page.PAGE]
+    assert sum(len(path.read_text().split()) for path in written) < MOST_WORDS
     assert len((REPO / "CHANGELOG.md").read_text().splitlines()) <= 60
 
 

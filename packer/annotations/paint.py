@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.annotations.annotation import MOST_OBJECTS, NOTHING, AnnotatedPicture, Annotation, Mask
-from packer.annotations.choices import AREA, AS_CLASS, CLASS, FILE, IGNORE
+from packer.classes.overlaps import AREA, AS_CLASS, CLASS, FILE, IGNORE
 from packer.errors import BadPair
 from readers.contract.kernels import fits_kernels, kernel
 from readers.contract.receipt_facts import PAINTED, count_text

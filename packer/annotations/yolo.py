@@ -18,8 +18,8 @@ from packer.annotations.opencv_polygon import PAINTER, fill
 from packer.annotations.picture_format import PictureFormat
 from packer.annotations.yolo_lines import BOX, TOLERANCE, lines_of, numbers_of
 from packer.annotations.yolo_points import doubt_about
+from packer.classes.yaml_names import has_names, names_of
 from packer.errors import BadPair
-from packer.yaml_names import has_names, names_of
 from readers.contract.tiles import Size
 
 NAME = "yolo"

@@ -12,7 +12,6 @@ from packer.classes.from_toml import table_from_toml
 from packer.classes.ignore import with_ignored
 from packer.classes.values import distinct_colours, is_values, parse_values
 from packer.errors import BadPair, SettingsError, UsageError
-from packer.yaml_names import names_of
 from readers.contract.classes import MOST_CLASSES, ClassTable, SegClass
 from readers.contract.plain_text import odd_character
 
@@ -63,6 +62,8 @@ def read_table(path: Path) -> ClassTable:
     if path.suffix.lower() == ".json":
         return table_from_json(path, parse_json(path, text))
     if path.suffix.lower() in YAML:
+        from packer.classes.yaml_names import names_of
+
         try:
             names = names_of(text.encode())
         except BadPair as bad:

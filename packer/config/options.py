@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from packer.annotations.choices import AS_CLASS, CROWDS, ORDERS
+from packer.classes.overlaps import AS_CLASS, CROWDS, ORDERS
 from packer.config.field_tables import FIELD
 from packer.config.values import (
     ACCEPTED,

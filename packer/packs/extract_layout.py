@@ -13,7 +13,7 @@ from typing import TextIO
 from packer.errors import UsageError
 from packer.packs.extract import AT_ONCE, Extracted
 from packer.packs.layouts.by_name import LAYOUTS
-from packer.packs.layouts.layout import LaidOut, Layout, Roles, StoredRow
+from packer.packs.layouts.layout import FolderLayout, LaidOut, Roles, RowOfPack
 from packer.packs.new_folder import new_folder
 from packer.packs.write_rows import RowFile, write_file
 from packer.progress import Advance, Progress, no_progress
@@ -44,7 +44,9 @@ def extract_layout(
     return Extracted(len(rows), files, size, ())
 
 
-def _write(pack: Pack, rows: range, roles: Roles, layout: Layout, folder: Path, advance: Advance) -> tuple[int, int]:
+def _write(
+    pack: Pack, rows: range, roles: Roles, layout: FolderLayout, folder: Path, advance: Advance
+) -> tuple[int, int]:
     """Write the rows, their lists, and the files for all of them; return the number of files and their bytes."""
     names = [field.name for field in (roles.image, roles.label, roles.ids) if field is not None]
     splits = Counter[str]()
@@ -73,7 +75,7 @@ def _write(pack: Pack, rows: range, roles: Roles, layout: Layout, folder: Path, 
     return len(sizes), sum(sizes)
 
 
-def _write_new(file: RowFile, folder: Path, row: StoredRow) -> None:
+def _write_new(file: RowFile, folder: Path, row: RowOfPack) -> None:
     path = folder / file.path
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -86,11 +88,11 @@ def _write_new(file: RowFile, folder: Path, row: StoredRow) -> None:
         ) from None
 
 
-def _stored_row(pack: Pack, rows: Sequence[int], number: int, names: Sequence[str]) -> StoredRow:
+def _stored_row(pack: Pack, rows: Sequence[int], number: int, names: Sequence[str]) -> RowOfPack:
     shard_number, inside = pack.table.locate(rows[number])
     shard = pack.shard(shard_number)
     fields = {name: shard.row(pack.manifest.field(name), inside) for name in names if shard.has(name)}
-    return StoredRow(pack.split_of(shard_number).name, shard.key(inside), number, fields, pack.place(rows[number]))
+    return RowOfPack(pack.split_of(shard_number).name, shard.key(inside), number, fields, pack.place(rows[number]))
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from packer.yaml_names import has_names
+from packer.classes.yaml_names import has_names
 
 if TYPE_CHECKING:
     from packer.probe.probe import ProbeResult

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.errors import UsageError
-from packer.packs.layouts.layout import LaidOut, Roles, StoredRow, png, split_name
+from packer.packs.layouts.layout import LaidOut, Roles, RowOfPack, png, split_name
 from packer.packs.write_rows import RowFile
 
 IMAGES, OBJECTS = "annotations/images_{}.txt", "annotations/objects_{}.txt"
@@ -30,7 +30,7 @@ class CocoLayout:
         roles.check_pictures("coco")
         self._roles, self._classes = roles, roles.classes
 
-    def row(self, row: StoredRow) -> LaidOut:
+    def row(self, row: RowOfPack) -> LaidOut:
         split, image = split_name(row.split), self._roles.picture(row)
         name = f"{split}/{row.name}.png"
         height, width = image.shape[:2]
@@ -45,7 +45,7 @@ class CocoLayout:
         lists = {IMAGES.format(split): (entry,), OBJECTS.format(split): tuple(objects)}
         return LaidOut((RowFile(name, png(image)),), lists)
 
-    def _objects(self, row: StoredRow) -> Iterator[dict[str, Any]]:
+    def _objects(self, row: RowOfPack) -> Iterator[dict[str, Any]]:
         numbers = self._roles.numbers(row)
         if numbers is None:
             return

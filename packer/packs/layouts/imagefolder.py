@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from packer.packs.layouts.layout import LaidOut, Roles, StoredRow, png, split_name
+from packer.packs.layouts.layout import LaidOut, Roles, RowOfPack, png, split_name
 from packer.packs.write_rows import RowFile
 
 
@@ -17,7 +17,7 @@ class ImagefolderLayout:
         roles.check_pictures("imagefolder")
         self._roles, self._classes = roles, roles.classes
 
-    def row(self, row: StoredRow) -> LaidOut:
+    def row(self, row: RowOfPack) -> LaidOut:
         split = split_name(row.split)
         image, label = f"images/{row.name}.png", f"labels/{row.name}.png"
         files = [RowFile(f"{split}/{image}", png(self._roles.picture(row)))]

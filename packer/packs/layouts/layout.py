@@ -1,4 +1,4 @@
-"""`Layout`: the files of a row in the folder of a trainer, and the files that name all of them."""
+"""`FolderLayout`: the files of a row in the folder of a trainer, and the files that name all of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ JPEG_QUALITY = 100
 
 
 @dataclass(frozen=True)
-class StoredRow:
+class RowOfPack:
     """A row of a pack, whose numbers are read when they are asked for."""
 
     split: str
@@ -84,11 +84,11 @@ class Roles:
             raise UsageError("this layout has the class of each pixel, and this pack has no such label")
         return self.label.classes
 
-    def picture(self, row: StoredRow) -> NDArray[np.uint8]:
+    def picture(self, row: RowOfPack) -> NDArray[np.uint8]:
         """Return the picture of a row as (H,W) or (H,W,3) bytes."""
         return as_image(self.image, row.fields[self.image.name])
 
-    def numbers(self, row: StoredRow) -> NDArray[Any] | None:
+    def numbers(self, row: RowOfPack) -> NDArray[Any] | None:
         """Return the class of each pixel of a row; None if it has no label."""
         if self.label is None or self.label.name not in row.fields:
             return None
@@ -105,10 +105,10 @@ class Roles:
             )
 
 
-class Layout(Protocol):
+class FolderLayout(Protocol):
     """The folder of a trainer. Threads share it."""
 
-    def row(self, row: StoredRow) -> LaidOut:
+    def row(self, row: RowOfPack) -> LaidOut:
         """Return the files of a row."""
         ...
 

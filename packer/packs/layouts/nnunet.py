@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.errors import UsageError
-from packer.packs.layouts.layout import LaidOut, Roles, StoredRow, png
+from packer.packs.layouts.layout import LaidOut, Roles, RowOfPack, png
 from packer.packs.write_rows import RowFile
 from packer.packs.write_volumes import IGNORE, SUFFIX, as_volume, packed
 
@@ -34,7 +34,7 @@ class NnunetLayout:
         if len(self._names) > 254:
             raise UsageError("--layout nnunet: has labels of 8 bits, and this pack has more than 254 classes")
 
-    def row(self, row: StoredRow) -> LaidOut:
+    def row(self, row: RowOfPack) -> LaidOut:
         part = "Ts" if row.split == TEST else "Tr"
         numbers = self._roles.numbers(row)
         if numbers is None and part == "Tr":
@@ -48,7 +48,7 @@ class NnunetLayout:
     def _ending(self) -> str:
         return SUFFIX if self._roles.image.is_volume else ".png"
 
-    def _images(self, row: StoredRow) -> Iterator[tuple[str, bytes]]:
+    def _images(self, row: RowOfPack) -> Iterator[tuple[str, bytes]]:
         field = self._roles.image
         if not field.is_volume:
             yield f"{row.flat_name}_0000.png", png(self._roles.picture(row))
@@ -57,7 +57,7 @@ class NnunetLayout:
         for channel, numbers in enumerate(volume if volume.ndim == 4 else volume[None]):
             yield f"{row.flat_name}_{channel:04d}{SUFFIX}", packed(numbers, row.place)
 
-    def _label(self, row: StoredRow, numbers: NDArray[Any]) -> bytes:
+    def _label(self, row: RowOfPack, numbers: NDArray[Any]) -> bytes:
         changed = np.where(numbers == self._ignore, len(self._names), numbers).astype(np.uint8)
         return packed(changed, row.place) if self._roles.image.is_volume else png(changed)
 

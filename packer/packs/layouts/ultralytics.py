@@ -12,7 +12,7 @@ import yaml
 from numpy.typing import NDArray
 
 from packer.errors import UsageError
-from packer.packs.layouts.layout import LaidOut, Roles, StoredRow, png, split_name
+from packer.packs.layouts.layout import LaidOut, Roles, RowOfPack, png, split_name
 from packer.packs.write_rows import RowFile
 
 IGNORED = 255
@@ -31,7 +31,7 @@ class UltralyticsLayout:
         if len(self._classes) >= IGNORED:
             raise UsageError("--layout ultralytics: has masks of 8 bits, and this pack has more than 254 classes")
 
-    def row(self, row: StoredRow) -> LaidOut:
+    def row(self, row: RowOfPack) -> LaidOut:
         name = f"{split_name(row.split)}/{row.name}"
         files = [RowFile(f"images/{name}.png", png(self._roles.picture(row)))]
         if (numbers := self._roles.numbers(row)) is not None:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from packer.packs.layouts.layout import LaidOut, Roles, StoredRow, jpeg, split_name
+from packer.packs.layouts.layout import LaidOut, Roles, RowOfPack, jpeg, split_name
 from packer.packs.write_rows import RowFile
 
 SETS = "ImageSets/Segmentation"
@@ -29,7 +29,7 @@ class VocLayout:
         self._colours[: len(palette)] = [palette[number] for number in range(min(256, len(palette)))]
         self._colours[255] = palette.ignored
 
-    def row(self, row: StoredRow) -> LaidOut:
+    def row(self, row: RowOfPack) -> LaidOut:
         files = [RowFile(f"JPEGImages/{row.flat_name}.jpg", jpeg(self._roles.picture(row)))]
         if (numbers := self._roles.numbers(row)) is None:
             return LaidOut(tuple(files))

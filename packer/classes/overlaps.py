@@ -1,4 +1,4 @@
-"""The choices of painting. Light: numpy is not needed."""
+"""The class of a pixel where annotated objects overlap: the choices. Light: numpy is not needed."""
 
 from __future__ import annotations
 
