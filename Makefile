@@ -2,7 +2,7 @@
 # make test      lint, types, and the short cases of all tests; a few minutes
 # make test-all  also the long tests, 240 examples for each property test, the recipes, and the tests of pixels once more
 #                without the compiled kernels; this is what CI runs
-# make recipes   only the recipes of docs/recipes, with the packages that they need
+# make recipes   the recipes of docs/recipes, and all trainers that readers/bridges opens packs for, with their packages (4 GB)
 # make docs      the site of README.md and docs/ in site/; view it with: python3 -m http.server -d site
 # make samples, make pictures   draw data_samples/raw, and the pictures of README.md and the guide, again; those of pages need
 #                Chromium
@@ -40,9 +40,10 @@ test-all: $(VENV)/recipes.installed
 	SEGPACK_KERNELS=0 PATH="$(CURDIR)/$(VENV)/bin:$$PATH" pytest --all-cases --numprocesses 2 --dist worksteal \
 		$(PIXELS:%=tests/test_%.py)
 
-recipes: $(VENV)/recipes.installed
+recipes: $(VENV)/trainers.installed
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
-	SEGPACK_REQUIRE_RECIPES=1 $(VENV)/bin/python -m pytest --long --numprocesses 2 tests/test_docs_recipes.py tests/test_bridges.py \
+	SEGPACK_REQUIRE_RECIPES=1 SEGPACK_REQUIRE_TRAINERS=1 $(VENV)/bin/python -m pytest --long --numprocesses 2 \
+		tests/test_docs_recipe*.py tests/test_bridges*.py tests/test_docs_trainers.py tests/test_readers_receipts.py \
 		tests/test_report_mistakes.py
 
 docs: $(VENV)/docs.installed
@@ -67,7 +68,11 @@ $(VENV)/test.installed: setup.cfg constraints.txt tools/make_venv
 
 # Installed after the test environment: pip keeps the versions that are installed.
 $(VENV)/recipes.installed: $(VENV)/test.installed docs/recipes/constraints.txt
-	tools/make_venv $(PYTHON) $(VENV) ".[dev,recipes,trainers]" docs/recipes/constraints.txt
+	tools/make_venv $(PYTHON) $(VENV) ".[dev,recipes,recipes-torchvision]" docs/recipes/constraints.txt
+	touch $@
+
+$(VENV)/trainers.installed: $(VENV)/recipes.installed
+	tools/make_venv $(PYTHON) $(VENV) ".[dev,recipes,recipes-torchvision,trainers]" docs/recipes/constraints.txt
 	touch $@
 
 $(VENV)/docs.installed: $(VENV)/demo.installed docs/constraints.txt
