@@ -35,8 +35,6 @@ NEEDS: dict[str, str] = {
 }
 """The package that each program needs in addition to our own."""
 TRACKERS = {*TESTED_TRACKERS, "dvc"}
-NOT_RELEASED = ("detectron2",)
-"""Who has these has built them: they are tested where they are."""
 PIXELS_APART: dict[str, float] = {}
 """The largest difference of a value of the images, where the library decodes or resizes in another way."""
 SCORES_APART: dict[str, float] = {}
@@ -54,8 +52,6 @@ def test_every_program_is_tested_and_every_bridge_has_one() -> None:
 @pytest.mark.parametrize("name", NEEDS)
 def test_a_trainer_learns_the_same_from_a_pack(name: str, tmp_path: Path) -> None:
     if find_spec(NEEDS[name]) is None:
-        if NEEDS[name] in NOT_RELEASED:
-            pytest.skip(f"{NEEDS[name]} has no release, and is not built here")
         absent(NEEDS[name])
     path = os.pathsep.join(map(str, (REPO, REPO / "tests" / "cpu_torchvision")))
     quiet = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": path, "HOME": str(tmp_path)}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 import numpy as np
 import pytest
-from test_docs_recipes import absent
+from test_docs_recipes import CPU_TORCHVISION, absent
 
 from packer import Rows, build_pack
 from readers import RequestError
@@ -29,6 +30,7 @@ def pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for need in ("transformers", "torchvision"):
         if find_spec(need) is None:
             absent(need)
+    run_path(str(CPU_TORCHVISION / "sitecustomize.py"))
     out = tmp_path_factory.mktemp("bridge") / "pack"
     keys = [("train", str(row)) for row in range(5)]
     build_pack(
@@ -72,7 +74,8 @@ def test_masks_are_of_objects_of_stuff_too_or_of_classes(
         assert {NAMES[label] for label in np.unique(LABEL[mask])} == {rows.id2label[number]}
 
 
-def test_workers_that_are_spawned_read_the_same(pack: Path) -> None:
+def test_workers_that_are_spawned_read_the_same(pack: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(CPU_TORCHVISION))
     from torch.utils.data import DataLoader
     from torchvision.transforms import v2
     from transformers import Mask2FormerImageProcessor
