@@ -16,12 +16,17 @@ NAMES = tuple(CLASSES)[:VOID]
 COLOURS = tuple(CLASSES.values())[:VOID]
 
 
-def write_numbered(raw: Path, train: int = 8, val: int = 4, step: int = 4, image_suffix: str = ".png") -> None:
-    """Write every `step`th pixel of the first scenes to `{split}/images` and `{split}/labels`; void is 255."""
+SCENES, STEP = {"train": 8, "val": 4}, 4
+"""The scenes that are written, and the distance of their pixels; a bench takes more."""
+
+
+def write_numbered(raw: Path, image_suffix: str = ".png") -> None:
+    """Write every STEPth pixel of the first SCENES to `{split}/images` and `{split}/labels`; void is 255."""
     numbers = np.full(1 << 24, IGNORED, np.uint8)
     for number, (red, green, blue) in enumerate(COLOURS):
         numbers[red << 16 | green << 8 | blue] = number
-    for split, count in {"train": train, "val": val}.items():
+    step = STEP
+    for split, count in SCENES.items():
         for path in sorted((SAMPLES / split / "labels").iterdir())[:count]:
             colours = read_picture(path)[::step, ::step].astype(np.int64)
             (picture,) = (SAMPLES / split / "images").glob(f"{path.stem}.*")

@@ -118,8 +118,14 @@ def loaders(folder: Path) -> dict[str, Callable[[], Iterable[object]]]:
         "own": loader(rows["own"]),
         "own, 2 workers": loader(rows["own"], num_workers=2, persistent_workers=True),
         "pack": loader(rows["pack"]),
+        "pack, 2 workers": loader(rows["pack"], num_workers=2, persistent_workers=True),
     }
     return {name: partial(iter, batches) for name, batches in made.items()}
+
+
+def enlarge() -> None:
+    """Take the size of the library, for `trainers.speed`."""
+    PROCESSOR.size = {"height": 512, "width": 512}
 
 
 def main() -> None:

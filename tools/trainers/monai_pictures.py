@@ -25,6 +25,7 @@ from trainers.comparison import Comparison, report
 
 KEYS = ("image", "label")
 EPOCHS = 3
+WINDOW = (48, 48)
 LOADED = LoadImaged(KEYS, ensure_channel_first=True)
 
 
@@ -44,7 +45,7 @@ def prepare(folder: Path) -> tuple[Path, Path]:
 
 def steps(*, training: bool, reading: Sequence[Any] = ()) -> Compose:
     """Return the transforms; those that read files come first, a pack needs none."""
-    drawn = [RandSpatialCropd(KEYS, (48, 48), random_size=False), RandFlipd(KEYS, 0.5, 0)]
+    drawn = [RandSpatialCropd(KEYS, WINDOW, random_size=False), RandFlipd(KEYS, 0.5, 0)]
     return Compose([*reading, ScaleIntensityd("image"), *(drawn if training else [])])
 
 
@@ -116,6 +117,11 @@ def loaders(folder: Path) -> dict[str, Callable[[], Iterable[object]]]:
         "pack": lambda: ThreadDataLoader(packed, batch_size=4, shuffle=True),
         "pack, 2 workers": lambda: batches(packed, num_workers=2),
     }
+
+
+def enlarge() -> None:
+    """Take windows of the usual size, for `trainers.speed`."""
+    globals()["WINDOW"] = (512, 512)
 
 
 def main() -> None:

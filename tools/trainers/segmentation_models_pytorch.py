@@ -145,5 +145,10 @@ def loaders(folder: Path) -> dict[str, Callable[[], Iterable[object]]]:
     return {name: partial(iter, batches) for name, batches in made.items()}
 
 
+def enlarge() -> None:
+    """Take windows of the usual size, for `trainers.speed`."""
+    globals()["SIZE"] = (512, 512)
+
+
 def main() -> None:
     report(compare, __doc__)

@@ -34,6 +34,9 @@ def draw_scenes(folder: Path, pairs: int) -> None:
         make_linked_streets(folder / split, count, colours=True)
         (folder / split / CLASS_TABLE).rename(folder / CLASS_TABLE)
     program.SAMPLES = folder
+    from scenes import numbered  # takes the scenes when it is imported
+
+    numbered.SCENES, numbered.STEP = {"train": pairs, "val": 4}, 1
 
 
 def rows_of(batch: Any) -> int:
@@ -85,7 +88,7 @@ def main() -> None:
     head = ["side", "samples", "samples/s", "range", "of the best own", "CPU ms a sample"]
     with tempfile.TemporaryDirectory() as temporary:
         draw_scenes(Path(temporary) / "scenes", chosen.pairs)
-        module = importlib.import_module(f"trainers.{chosen.name}")  # takes the scenes when it is imported
+        module = importlib.import_module(f"trainers.{chosen.name}")  # it, too
         getattr(module, "enlarge", lambda: None)()
         sides = module.loaders(Path(temporary) / "run")
         print(machine(), *markdown([head, *measure(sides, chosen.rounds)], padded=False), sep="\n")

@@ -122,13 +122,24 @@ def loaders(folder: Path) -> dict[str, Callable[[], Iterable[object]]]:
         rows = build_yolo_dataset(trainer.args, trainer.data["train"], trainer.batch_size, trainer.data)
         return build_dataloader(rows, trainer.batch_size, workers, device="cpu")  # type: ignore[no-any-return]
 
-    def pack() -> Iterable[object]:
+    def pack(workers: int) -> Iterable[object]:
         trainer = make["pack"]()
         rows = trainer.rows("train", trainer.batch_size, False, 32)
-        return build_dataloader(rows, trainer.batch_size, 0, device="cpu")  # type: ignore[no-any-return]
+        return build_dataloader(rows, trainer.batch_size, workers, device="cpu")  # type: ignore[no-any-return]
 
-    made = {"own": own(0, False), "own, 2 workers": own(2, False), "own, cached": own(0, "ram"), "pack": pack()}
+    made = {
+        "own": own(0, False),
+        "own, 2 workers": own(2, False),
+        "own, cached": own(0, "ram"),
+        "pack": pack(0),
+        "pack, 2 workers": pack(2),
+    }
     return {name: partial(iter, loader) for name, loader in made.items()}
+
+
+def enlarge() -> None:
+    """Take the size and the batches that people train with, for `trainers.speed`."""
+    SETTINGS.update(imgsz=640, batch=8)
 
 
 def main() -> None:
