@@ -18,7 +18,10 @@ from packer.errors import PinnedError, UsageError
 from packer.packs.forget import forget_row
 from packer.packs.garbage import delete_garbage
 from packer.packs.verify import verify
+from packer.publish.remarks import load_remarks
+from packer.shards.scratch import mapped
 from readers import open_dataset
+from readers.contract import giant
 from readers.contract.errors import UnknownKeyError
 from readers.contract.manifest import STORAGES, Manifest
 
@@ -88,6 +91,36 @@ def test_what_is_left_equals_a_build_without_the_row(storage: str, way: str, raw
     assert Manifest.load(out).generation == 1
 
 
+def test_rows_that_may_not_fit_into_memory_are_copied_in_a_file(
+    raw: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = pack(raw, tmp_path / "out", "--labels", "index", *WAYS["encoded"])
+    copy, key = shutil.copytree(out, tmp_path / "copy"), open_dataset(out, "train").key(1)
+    forget_row(out, key)
+    monkeypatch.setattr(giant, "GIANT", 0)
+    with mock.patch("packer.packs.smaller_shard.mapped", wraps=mapped) as used:
+        forget_row(copy, key)
+    assert used.call_count == 2, "image and label"
+    assert files_of(copy) == files_of(out)
+
+
+@pytest.mark.parametrize("key", ['it\'s "here"', "back\\slash", "no\N{NO-BREAK SPACE}break", "street_00"])
+def test_remarks_lose_the_lines_that_name_it_and_no_others(key: str, raw: Path, tmp_path: Path) -> None:
+    for kind in ("images", "masks"):
+        shutil.copyfile(raw / "train" / kind / "street_000.png", raw / "train" / kind / f"{key}.png")
+        shutil.copyfile(raw / "train" / kind / "street_001.png", raw / "val" / kind / "twin.png")
+        shutil.copyfile(raw / "train" / kind / "street_000.png", raw / "val" / kind / "copy.png")
+    out = pack(raw, tmp_path / "out", "--labels", "index")
+    remarks = load_remarks(out, Manifest.load(out))
+    assert remarks is not None
+    assert any(f"train/{key}" in pairs for _, pairs, _ in remarks.findings)
+    forget_row(out, key)
+    left = load_remarks(out, Manifest.load(out))
+    assert left is not None
+    assert {*left.findings} == {line for line in remarks.findings if f"train/{key}" not in line[1]}
+    assert left.all_findings == len(left.findings) > 0
+
+
 def test_every_kept_generation_loses_it(raw: Path, tmp_path: Path) -> None:
     out = pack(raw, tmp_path / "out", "--labels", "index")
     pack(raw, out, "--labels", "index", "--size", "32x32")
@@ -113,6 +146,7 @@ def test_a_dry_run_changes_nothing_and_the_proof_names_receipts(raw: Path, tmp_p
     proof = json.loads(good("forget", "--json", out, key).stdout)
     (shard,) = proof["shards"]
     assert shard["receipt_before"] == dry["shards"][0]["receipt_before"]
+    assert shard["rows_after"] == dry["shards"][0]["rows_after"]
     assert len(shard["receipt_after"]) == 64
     assert shard["rows_after"] == shard["rows_before"] - 1
     assert proof["generations"][0]["manifest_after"] == Manifest.load(out).identity

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,10 @@ from packer.shards.cell_files import write_cells
 from packer.shards.formats import ShardArrays, writer
 from packer.shards.giant_rows import stored_statistics
 from packer.shards.receipt_on_disk import content_fingerprint, whole_shard
+from packer.shards.scratch import Scratch, mapped
 from packer.shards.stamps import ShardStamps, load_stamps_of, write_stamps
 from packer.shards.stored_cells import stored_cells
+from readers.contract import giant
 from readers.contract.atomic import move_into_place, partial, sync_folder
 from readers.contract.cells import is_counted
 from readers.contract.fields import END, KEY, SIZE, Field
@@ -54,8 +56,8 @@ def write_without(out: Path, shard: Shard, fields: Sequence[Field], receipt: Rec
     existing = whole_shard(folder / (smaller.stem + SUFFIX))
     if existing is not None and existing.with_files(()) == smaller:
         return existing
-    with target_errors(folder), partial(folder) as stem:
-        files = _write(stem, smaller.storage, _arrays(shard, fields, kept), fields) if kept else []
+    with target_errors(folder), Scratch(folder) as scratch, partial(folder) as stem:
+        files = _write(stem, smaller.storage, _arrays(shard, fields, kept, scratch), fields) if kept else []
         for file in files:
             move_into_place(stem.with_name(stem.name + file.suffix), folder / (smaller.stem + file.suffix))
         sync_folder(folder)
@@ -85,13 +87,16 @@ def _write(stem: Path, storage: str, arrays: ShardArrays, fields: Sequence[Field
     ]
 
 
-def _arrays(shard: Shard, fields: Sequence[Field], rows: Sequence[int]) -> ShardArrays:
+def _arrays(shard: Shard, fields: Sequence[Field], rows: Sequence[int], scratch: Scratch) -> ShardArrays:
     """Return the columns of these rows, as a build of them has them."""
     columns: dict[str, NDArray[Any]] = {}
     for field in fields:
-        stored = [np.array(shard.stored(field, row)) for row in rows]
-        ends = np.cumsum([len(row) for row in stored]).astype("<u8")
-        numbers = np.concatenate(stored)
+        ends = np.cumsum([len(shard.stored(field, row)) for row in rows]).astype("<u8")
+        stored = (shard.stored(field, row) for row in rows)
+        if ends[-1] > giant.GIANT:
+            numbers = _in_file(stored, scratch.path(field.name))
+        else:
+            numbers = np.concatenate([row.copy() for row in stored])
         if field.is_encoded:
             columns[field.name], columns[END.format(field.name)] = numbers, ends
         elif field.native:
@@ -103,6 +108,14 @@ def _arrays(shard: Shard, fields: Sequence[Field], rows: Sequence[int]) -> Shard
         columns[SIZE] = np.array([shard.size(row) for row in rows], "<u4")
     columns[KEY] = np.array([shard.key(row).encode() for row in rows], np.bytes_)
     return columns
+
+
+def _in_file(stored: Iterable[NDArray[np.uint8]], path: Path) -> NDArray[np.uint8]:
+    """Return rows that may not fit into memory back to back: a map of a new file."""
+    with path.open("wb") as file:
+        for row in stored:
+            file.write(row.data)
+    return mapped(path)
 
 
 def _write_side_files(
