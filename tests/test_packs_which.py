@@ -7,10 +7,11 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import RawFolder, errors_of, good, pack
+from conftest import RawFolder, errors_of, good, pack, run
 
 from packer.errors import InputError
 from packer.packs.which import rows_of_file
+from readers.contract.errors import DamagedError
 
 
 @pytest.fixture
@@ -60,3 +61,27 @@ def test_it_prints_a_table_and_json(raw: Path, tmp_path: Path) -> None:
 def test_a_folder_without_packs_is_refused(raw: Path) -> None:
     with pytest.raises(InputError, match="there is no pack here"):
         rows_of_file(raw / "x.png", [raw])
+
+
+@pytest.mark.parametrize("name", ["generations/000001.json", "generations/*.npy", "shards/train-*.receipt.json"])
+def test_what_is_damaged_is_named_and_hides_no_other_row(name: str, raw: Path, tmp_path: Path) -> None:
+    whole, broken = (pack(raw, tmp_path / "packs" / each, "--labels", "index") for each in ("whole", "broken"))
+    (path,) = broken.glob(name)
+    path.write_bytes(b"{}")
+    image = sorted((raw / "train" / "images").iterdir())[0]
+    found = run("which", image, tmp_path / "packs")
+    assert found.exit_code == 4
+    assert [line.split()[0] for line in found.stdout.splitlines()[1:]] == [str(whole)]
+    assert path.name in found.stderr
+    with pytest.raises(DamagedError):
+        rows_of_file(image, [tmp_path / "packs"])
+
+
+def test_a_pack_that_is_named_twice_or_linked_is_looked_at_once(raw: Path, tmp_path: Path) -> None:
+    out = pack(raw, tmp_path / "packs" / "out", "--labels", "index")
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "current").symlink_to(out)
+    (tmp_path / "links" / "circle").symlink_to(tmp_path / "links")
+    image = sorted((raw / "train" / "images").iterdir())[0]
+    assert len(rows_of_file(image, [out, tmp_path / "packs", tmp_path / "links"])) == 1
+    assert len(rows_of_file(image, [tmp_path / "links"])) == 1
