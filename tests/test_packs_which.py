@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
+import tarfile
 from pathlib import Path
 
+import numpy as np
 import pytest
-from conftest import RawFolder, errors_of, good, pack, run
+from conftest import RawFolder, errors_of, good, pack, pack_from, run
+from drills.volumes import nifti
 
 from packer.errors import InputError
 from packer.packs.which import rows_of_file
+from readers import open_dataset
 from readers.contract.errors import DamagedError
 
 
@@ -85,3 +90,28 @@ def test_a_pack_that_is_named_twice_or_linked_is_looked_at_once(raw: Path, tmp_p
     image = sorted((raw / "train" / "images").iterdir())[0]
     assert len(rows_of_file(image, [out, tmp_path / "packs", tmp_path / "links"])) == 1
     assert len(rows_of_file(image, [tmp_path / "links"])) == 1
+
+
+@pytest.mark.parametrize("options", [(), ("--volumes",)], ids=["slices", "volumes"])
+def test_a_volume_is_found_by_its_path_and_no_other_bytes_are_claimed(options: tuple[str, ...], tmp_path: Path) -> None:
+    for folder, name in (("imagesTr", "case_0000.nii.gz"), ("labelsTr", "case.nii.gz")):
+        (tmp_path / "raw" / folder).mkdir(parents=True)
+        (tmp_path / "raw" / folder / name).write_bytes(gzip.compress(nifti(np.ones((4, 6, 8), np.uint8))))
+    (tmp_path / "names.txt").write_text("background\norgan\n")
+    named = ("--classes", tmp_path / "names.txt", "--size", "native")
+    out = pack_from(tmp_path / "raw", tmp_path / "out", *named, *options)
+    rows = rows_of_file(tmp_path / "raw" / "imagesTr" / "case_0000.nii.gz", [out])
+    assert len(rows) == len(open_dataset(out, "all"))
+    assert {(row.fields, row.same_bytes) for row in rows} == {(("image",), None)}
+
+
+def test_an_archive_is_found_by_its_path_and_a_member_by_its_bytes(raw: Path, tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "train-0.tar", "w") as archive:
+        for key in ("street_000", "street_001"):
+            archive.add(raw / "train" / "images" / f"{key}.png", f"{key}.png")
+            archive.add(raw / "train" / "masks" / f"{key}.png", f"{key}.mask.png")
+    codec = ("--label-codec", "colour", "--classes", raw / "class_dict.csv")
+    out = pack_from(tmp_path / "train-0.tar", tmp_path / "out", *codec)
+    assert [row.key for row in rows_of_file(tmp_path / "train-0.tar", [out])] == ["street_000", "street_001"]
+    (member,) = rows_of_file(raw / "train" / "images" / "street_001.png", [out])
+    assert (member.key, member.fields, member.same_bytes) == ("street_001", ("image",), True)

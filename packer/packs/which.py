@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from packer.packs.stored import seen
 from packer.publish.bucket import with_stamps
 from packer.recipe.row_ref import files_of
 from packer.shards.stamps import load_stamps_of
+from packer.sources.files.folder import FolderSource, is_shapefile
+from packer.sources.files.slides import is_slide
 from readers.contract.errors import DamagedError, ReadError
 from readers.contract.files import blake3_of
 from readers.contract.manifest import SHARDS, is_pack
@@ -24,6 +27,8 @@ from readers.contract.shard_table import ShardTable
 from readers.stores.checksums import read_receipt
 from readers.stores.open_store import is_url
 
+_PLACE = re.compile(r"(?:\[[^\[\]/]*\]|@[0-9]+(?:\+[0-9]+)?/.*)$", re.DOTALL)
+"""The place of a row in a file: a slice or an array, or the bytes and the name of a member."""
 LEVELS = 3
 """Packs are looked for in a folder and in its folders, down to this level."""
 
@@ -39,7 +44,8 @@ class RowOfFile:
     fields: tuple[str, ...]
     """The fields that were read from the file."""
     same_bytes: bool | None
-    """False if a file with this path was read that had other bytes; None if the file is gone."""
+    """False if a file with this path was read that had other bytes; None if the file is gone, or if its rows are not
+    known by its bytes: rows of a volume, an archive, or a picture in several files."""
     path: str
     """The path that was read, below the raw folder; empty if it is not known any more."""
 
@@ -95,7 +101,9 @@ class _SoughtFile:
     """Its BLAKE3; None if it is gone."""
 
     def has_path(self, part: str) -> bool:
-        return any(file and (self.path == file or self.path.endswith(f"/{file}")) for file in files_of(part))
+        """Return whether a part of a row is of this file, a slice or an array in it, or a member of this archive."""
+        files = [_PLACE.sub("", file) for file in files_of(part)]
+        return any(file and (self.path == file or self.path.endswith(f"/{file}")) for file in files)
 
     def has_bytes(self, identity: str) -> bool:
         return self.digest is not None and self.digest in identity
@@ -145,5 +153,12 @@ def _matches(root: Path, receipt: Receipt, sought: _SoughtFile) -> Iterator[Matc
         same = [(field, part) for field, identity, part in identified if sought.has_bytes(identity)]
         matches = same or [(field, part) for field, _, part in identified if sought.has_path(part)]
         if matches:
-            is_same = None if sought.digest is None else bool(same)
+            is_known = sought.digest is not None and stamps is not None and stamps.source == FolderSource.kind
+            is_other = is_known and all(_is_one_file(part) for _, part in matches)
+            is_same = True if same else False if is_other else None
             yield source.key, tuple(field for field, _ in matches), is_same, files_of(matches[0][1])[0]
+
+
+def _is_one_file(part: str) -> bool:
+    """Return whether a field was read from a single file, whose bytes it is known by."""
+    return len(files_of(part)) == 1 and not is_slide(part) and not is_shapefile(part)
