@@ -16,6 +16,7 @@ from packer.packs.layouts.layout import LaidOut, Roles, StoredRow, png, split_na
 from packer.packs.write_rows import RowFile
 
 IGNORED = 255
+IMAGES = "images"
 
 
 class UltralyticsLayout:
@@ -32,8 +33,9 @@ class UltralyticsLayout:
             raise UsageError("--layout ultralytics: has masks of 8 bits, and this pack has more than 254 classes")
 
     def row(self, row: StoredRow) -> LaidOut:
-        name = f"{split_name(row.split)}/{row.name}"
-        files = [RowFile(f"images/{name}.png", png(self._roles.picture(row)))]
+        key = row.flat_name if IMAGES in row.name.split("/") else row.name  # labels are sought by the last of these
+        name = f"{split_name(row.split)}/{key}"
+        files = [RowFile(f"{IMAGES}/{name}.png", png(self._roles.picture(row)))]
         if (numbers := self._roles.numbers(row)) is not None:
             masks = np.where(numbers == self._classes.ignore_index, IGNORED, numbers).astype(np.uint8)
             files.append(RowFile(f"masks/{name}.png", png(masks)))
