@@ -8,11 +8,13 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import numpy as np
 import pytest
-from conftest import RawFolder, errors_of, good, pack
+from annotated_folders import annotated_folder, box
+from conftest import SMALL_SHARDS, RawFolder, errors_of, good, make_raw, pack
 
 from packer.errors import PinnedError, UsageError
 from packer.packs.forget import forget_row
@@ -58,6 +60,15 @@ def files_of(out: Path) -> dict[str, bytes]:
     return {str(path.relative_to(out)): path.read_bytes() for path in paths}
 
 
+def receipt_of(path: Path) -> dict[str, Any]:
+    return dict(json.loads(path.read_text()))
+
+
+def counts_of(out: Path) -> list[Any]:
+    """Return the sums that the source counted in each shard."""
+    return [receipt_of(path)["counts"] for path in (out / "shards").glob("*.receipt.json")]
+
+
 def is_whole(out: Path, deep: bool = False) -> bool:
     return not verify(out, 1, lambda amount: None, deep=deep)
 
@@ -89,6 +100,38 @@ def test_what_is_left_equals_a_build_without_the_row(storage: str, way: str, raw
     night = json.loads(good("build", "--json", *options, raw, out).stdout)
     assert night["reused_rows"] == night["rows"], "the next build reads no raw file again"
     assert Manifest.load(out).generation == 1
+
+
+def test_the_next_build_counts_annotated_objects_again(tmp_path: Path) -> None:
+    shapes = [box("car", 2, 2, 8, 8), box("car", 4, 4, 3, 3), box("sky", 2, 2, 9, 9)]
+    raw = annotated_folder(tmp_path / "raw", {f"a{number}": shapes for number in range(5)})
+    out = pack(raw, tmp_path / "out", "--labels", "index")
+    (sums,) = counts_of(out)
+    assert sums
+    forget_row(out, "a2")
+    assert is_whole(out, deep=True)
+    assert counts_of(out) == [sums], "what they are of the row is not known"
+    for path in raw.glob("a2.*"):
+        path.unlink()
+    pack(raw, out, "--labels", "index")
+    fresh = pack(raw, tmp_path / "fresh", "--labels", "index")
+    assert Manifest.load(out).table == Manifest.load(fresh).table
+    delete_garbage(out, keep=1, grace=0.0)
+    assert files_of(out) == files_of(fresh)
+
+
+def test_the_next_build_cuts_shards_where_a_fresh_one_does(tmp_path: Path) -> None:
+    raw = make_raw(tmp_path / "raw", {"train": 30}).path
+    start = pack(raw, tmp_path / "start", "--labels", "index", *SMALL_SHARDS)
+    keys = sorted(receipt_of(path)["sources"][-1][0] for path in (start / "shards").glob("*.receipt.json"))
+    assert len(keys) > 2
+    out = shutil.copytree(start, tmp_path / "out")
+    forget_row(out, keys[0])
+    for path in raw.rglob(f"{keys[0]}.png"):
+        path.unlink()
+    pack(raw, out, "--labels", "index", *SMALL_SHARDS)
+    fresh = pack(raw, tmp_path / "fresh", "--labels", "index", *SMALL_SHARDS)
+    assert Manifest.load(out).table == Manifest.load(fresh).table
 
 
 def test_rows_that_may_not_fit_into_memory_are_copied_in_a_file(

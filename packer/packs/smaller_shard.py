@@ -121,7 +121,11 @@ def _in_file(stored: Iterable[NDArray[np.uint8]], path: Path) -> NDArray[np.uint
 def _write_side_files(
     out: Path, shard: Shard, fields: Sequence[Field], before: Receipt, after: Receipt, kept: Sequence[int]
 ) -> None:
-    """Write the cells of the rows, and their stamps, so that the next build does not read them again."""
+    """Write the cells of the rows, and their stamps, so that the next build does not read them again.
+
+    Sums that a source counted cannot be taken apart. Then the stamps belong to no recipe: the next build reads the
+    rows of this shard again, and counts them.
+    """
     counted = [field for field in fields if is_counted(field)]
     cells = {field: list(stored_cells(shard, field)) for field in counted}
     write_cells(out, after.stem, {field: [rows[row] for row in kept] for field, rows in cells.items()})
@@ -133,5 +137,5 @@ def _write_side_files(
     indices = [index for index, line in enumerate(lines) if line.partition("\0")[0] in left]
     if indices:
         text = "\n".join(lines[index] for index in indices)
-        facts = stamps.recipe, stamps.judged, stamps.source
+        facts = "" if after.counts else stamps.recipe, stamps.judged, stamps.source
         write_stamps(out, ShardStamps(after.stem, *facts, stamps.records[indices], text))
