@@ -197,6 +197,21 @@ def test_a_dry_run_changes_nothing_and_the_proof_names_receipts(raw: Path, tmp_p
     assert sorted(proof["deleted"]) == sorted(set(proof["deleted"]))
 
 
+@pytest.mark.parametrize("storage", STORAGES)
+def test_damage_of_another_row_gets_no_new_checksum(storage: str, raw: Path, tmp_path: Path) -> None:
+    out = pack(raw, tmp_path / "out", "--labels", "index", "--format", storage)
+    key, before = open_dataset(out, "train").key(1), files_of(out)
+    stored = open_dataset(out, "train")[0][0].numpy().tobytes()[:64]
+    (path,) = [path for path in (out / "shards").glob("train-*") if stored in path.read_bytes()]
+    content = path.read_bytes()
+    path.write_bytes(content.replace(stored, bytes(64)))
+    assert f"packer repair {out} builds this shard again" in errors_of(4, "forget", out, key)
+    path.write_bytes(content)
+    assert files_of(out) == before, "nothing is published"
+    good("forget", out, key)
+    assert is_whole(out, deep=True)
+
+
 def test_it_is_refused_where_the_row_is_held(raw: Path, tmp_path: Path) -> None:
     out = pack(raw, tmp_path / "out", "--labels", "index")
     key = open_dataset(out, "train").key(0)

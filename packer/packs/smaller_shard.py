@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from packer.packs.verify_rows import damaged_rows
 from packer.publish.atomic import target_errors, write_atomic
 from packer.shards.cell_files import write_cells
 from packer.shards.formats import ShardArrays, writer
@@ -21,6 +22,7 @@ from packer.shards.stored_cells import stored_cells
 from readers.contract import giant
 from readers.contract.atomic import move_into_place, partial, sync_folder
 from readers.contract.cells import is_counted
+from readers.contract.errors import DamagedError
 from readers.contract.fields import END, KEY, SIZE, Field
 from readers.contract.manifest import SHARDS
 from readers.contract.receipt import SUFFIX, Receipt, ShardFile
@@ -35,7 +37,9 @@ def write_without(out: Path, shard: Shard, fields: Sequence[Field], receipt: Rec
     """Write a shard below `out` without the rows and the rejects of these keys. Return its receipt.
 
     The receipt is the one that a build of the other rows writes, but for the sums of what a source has counted.
+    Raises DamagedError if one of the other rows is damaged: its bytes would get new checksums.
     """
+    _check(out, shard, receipt, left_out)
     kept = [row for row, key in enumerate(receipt.keys) if not left_out(key)]
     statistics = _statistics(shard, fields, kept)
     smaller = replace(
@@ -65,6 +69,17 @@ def write_without(out: Path, shard: Shard, fields: Sequence[Field], receipt: Rec
     write_atomic(folder / (complete.stem + SUFFIX), complete.to_text())
     _write_side_files(out, shard, fields, receipt, complete, kept)
     return complete
+
+
+def _check(out: Path, shard: Shard, receipt: Receipt, left_out: IsForgotten) -> None:
+    """Compare the keys of all rows, and the checksums of those that stay, with the receipt."""
+    wrong = [row.message for row in damaged_rows(shard, receipt) if row.row is None or not left_out(row.row)]
+    stored = [shard.key(row) for row in range(receipt.rows)]
+    wrong += [
+        f"the row {key!r} has the key {name!r}" for key, name in zip(receipt.keys, stored, strict=True) if key != name
+    ]
+    if wrong:
+        raise DamagedError(f"{shard.path}: {wrong[0]}; packer repair {out} builds this shard again")
 
 
 def _chosen(values: Sequence[Any], rows: Sequence[int]) -> tuple[Any, ...]:
