@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 def which_command(file: Path, folders: tuple[str, ...], as_json: bool) -> None:
     """Find the rows that the raw FILE went into, in every kept generation of the packs in FOLDERS,
-    folders or URLs; by default the current folder. Exit 1 if there is none, 4 if a pack is damaged.
+    folders or URLs; by default the current folder. Exit 1 if there is none.
 
     FILE is found by its bytes, also where it had another path. If it is gone, it is found by its path.
 

@@ -17,8 +17,6 @@ from packer.packs.stored import seen
 from packer.publish.bucket import with_stamps
 from packer.recipe.row_ref import files_of
 from packer.shards.stamps import load_stamps_of
-from packer.sources.files.folder import FolderSource, is_shapefile
-from packer.sources.files.slides import is_slide
 from readers.contract.errors import DamagedError, ReadError
 from readers.contract.files import blake3_of
 from readers.contract.manifest import SHARDS, is_pack
@@ -29,6 +27,8 @@ from readers.stores.open_store import is_url
 
 _PLACE = re.compile(r"(?:\[[^\[\]/]*\]|@[0-9]+(?:\+[0-9]+)?/.*)$", re.DOTALL)
 """The place of a row in a file: a slice or an array, or the bytes and the name of a member."""
+_PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff", ".npy")
+"""The files of a folder whose rows are known by their bytes alone. With a slide or a shapefile, other files count."""
 LEVELS = 3
 """Packs are looked for in a folder and in its folders, down to this level."""
 
@@ -153,7 +153,7 @@ def _matches(root: Path, receipt: Receipt, sought: _SoughtFile) -> Iterator[Matc
         same = [(field, part) for field, identity, part in identified if sought.has_bytes(identity)]
         matches = same or [(field, part) for field, _, part in identified if sought.has_path(part)]
         if matches:
-            is_known = sought.digest is not None and stamps is not None and stamps.source == FolderSource.kind
+            is_known = sought.digest is not None and stamps is not None and stamps.source == "folder"
             is_other = is_known and all(_is_one_file(part) for _, part in matches)
             is_same = True if same else False if is_other else None
             yield source.key, tuple(field for field, _ in matches), is_same, files_of(matches[0][1])[0]
@@ -161,4 +161,4 @@ def _matches(root: Path, receipt: Receipt, sought: _SoughtFile) -> Iterator[Matc
 
 def _is_one_file(part: str) -> bool:
     """Return whether a field was read from a single file, whose bytes it is known by."""
-    return len(files_of(part)) == 1 and not is_slide(part) and not is_shapefile(part)
+    return len(files_of(part)) == 1 and part.lower().endswith(_PICTURES)
