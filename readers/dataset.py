@@ -364,7 +364,8 @@ class SegDataset(Dataset[Any]):
         own = self._batches(batch_size, reader, augmentation, on)
         own = replace(own, weights=order.weights if isinstance(order, Order) else None)
         batches = PartnerBatches.of(own, sides, partners)
-        facts = self._facts(augmentation, on=on, partners=partners or None, drop_last=drop_last, pad=pad)
+        mixed = {"mix": order.mix, "mix_end": mix_end} if isinstance(order, MixedOrder) else {}
+        facts = self._facts(augmentation, on=on, partners=partners or None, rest=order.end, **mixed)
         return Loader(batches, order, reading, output, pin_memory, self._memory, facts)
 
     def _facts(self, augmentation: Augmentation, **options: object) -> Facts:
@@ -444,6 +445,12 @@ class SegDataset(Dataset[Any]):
         """Return the index of the sample with this key; a KeyError names similar keys. It opens a few shards."""
         row = find_key(self._pack, key, *self._rows.ranges)
         return self._rows.indices(range(row, row + 1)).start
+
+    @property
+    def labelled(self) -> bool | None:
+        """True if only rows with a label are read, False if only rows without one; None if all are."""
+        whole = choose_rows(self._pack, self._splits, None)
+        return None if len(self._rows) == len(whole) else self._view.labelled
 
     def receipt(self) -> dict[str, Any]:
         """Return the pack by its checksum, its generation, the rows and the versions, to keep next to a checkpoint.

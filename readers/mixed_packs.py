@@ -156,10 +156,10 @@ class MixedPacks:
         sides = [range(first, first + many) for first, many in zip(packs.firsts, rows.values(), strict=True)]
         batches = PartnerBatches.of(packs, sides, partners)
         order = PackOrder(rows, self.weights, batch_size, end=self.end, shuffle=shuffles, seed=seed, **options)
-        ends: dict[str, Any] = {"drop_last": drop_last, "pad": pad, "partners": partners or None}
 
         def facts() -> dict[str, Any]:
-            return {**self.receipt(), "loader": options_facts(**vars(augmentation), **ends)}
+            loader = options_facts(**vars(augmentation), partners=partners or None, rest=order.end)
+            return {**self.receipt(), "loader": loader}
 
         return Loader(batches, order, ReadAhead(threads, ahead, drop_behind), output, pin_memory, BatchMemory(), facts)
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from readers.contract.errors import RequestError
-from readers.epoch import Epoch, Window
+from readers.epoch import End, Epoch, Window
 from readers.mixed_epoch import MixedEpoch
 from readers.order import Order
 from readers.permutation import keys_of
@@ -69,6 +69,11 @@ class SidedOrder:
     def consumed(self) -> int:
         """The number of rows of this side that all ranks have received."""
         return self._ending.consumed
+
+    @property
+    def end(self) -> End:
+        """The treatment of rows of this side that do not fill a round of all ranks."""
+        return self._ending.end
 
     @property
     def padding(self) -> int:

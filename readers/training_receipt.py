@@ -49,6 +49,8 @@ def dataset_receipt(dataset: SegDataset, root: str, transform: object) -> dict[s
     facts = {"pack": pack, "split": dataset.split, "rows": len(dataset), "fields": fields_facts(dataset.fields)}
     if dataset.fold is not None:
         facts["fold"] = dataset.fold
+    if dataset.labelled is not None:
+        facts["labelled"] = dataset.labelled
     if transform is not None:
         facts["transform"] = plain(transform)
     return {"receipt": FORM, **facts, "versions": versions()}

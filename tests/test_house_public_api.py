@@ -50,7 +50,7 @@ SIGNATURES = {
     "pull_pack": ["url", "out", "workers", "progress"],
     "push_pack": ["out", "url", "workers", "no_conditions", "progress"],
     "repair_pack": ["out", "raw", "config", "workers", "progress", "found", "on_bad", "max_bad"],
-    "rows_of_file": ["file", "folders"],
+    "rows_of_file": ["file", "folders", "damaged"],
     "stage_pack": ["out", "target", "ram", "workers", "progress"],
     "verify_pack": ["out", "deep", "workers", "scratch", "progress"],
 }

@@ -8,17 +8,22 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import numpy as np
 import pytest
-from conftest import RawFolder, errors_of, good, pack
+from annotated_folders import annotated_folder, box
+from conftest import SMALL_SHARDS, RawFolder, errors_of, good, make_raw, pack
 
 from packer.errors import PinnedError, UsageError
 from packer.packs.forget import forget_row
 from packer.packs.garbage import delete_garbage
 from packer.packs.verify import verify
+from packer.publish.remarks import load_remarks
+from packer.shards.scratch import mapped
 from readers import open_dataset
+from readers.contract import giant
 from readers.contract.errors import UnknownKeyError
 from readers.contract.manifest import STORAGES, Manifest
 
@@ -55,6 +60,15 @@ def files_of(out: Path) -> dict[str, bytes]:
     return {str(path.relative_to(out)): path.read_bytes() for path in paths}
 
 
+def receipt_of(path: Path) -> dict[str, Any]:
+    return dict(json.loads(path.read_text()))
+
+
+def counts_of(out: Path) -> list[Any]:
+    """Return the sums that the source counted in each shard."""
+    return [receipt_of(path)["counts"] for path in (out / "shards").glob("*.receipt.json")]
+
+
 def is_whole(out: Path, deep: bool = False) -> bool:
     return not verify(out, 1, lambda amount: None, deep=deep)
 
@@ -88,6 +102,68 @@ def test_what_is_left_equals_a_build_without_the_row(storage: str, way: str, raw
     assert Manifest.load(out).generation == 1
 
 
+def test_the_next_build_counts_annotated_objects_again(tmp_path: Path) -> None:
+    shapes = [box("car", 2, 2, 8, 8), box("car", 4, 4, 3, 3), box("sky", 2, 2, 9, 9)]
+    raw = annotated_folder(tmp_path / "raw", {f"a{number}": shapes for number in range(5)})
+    out = pack(raw, tmp_path / "out", "--labels", "index")
+    (sums,) = counts_of(out)
+    assert sums
+    forget_row(out, "a2")
+    assert is_whole(out, deep=True)
+    assert counts_of(out) == [sums], "what they are of the row is not known"
+    for path in raw.glob("a2.*"):
+        path.unlink()
+    pack(raw, out, "--labels", "index")
+    fresh = pack(raw, tmp_path / "fresh", "--labels", "index")
+    assert Manifest.load(out).table == Manifest.load(fresh).table
+    delete_garbage(out, keep=1, grace=0.0)
+    assert files_of(out) == files_of(fresh)
+
+
+def test_the_next_build_cuts_shards_where_a_fresh_one_does(tmp_path: Path) -> None:
+    raw = make_raw(tmp_path / "raw", {"train": 30}).path
+    start = pack(raw, tmp_path / "start", "--labels", "index", *SMALL_SHARDS)
+    keys = sorted(receipt_of(path)["sources"][-1][0] for path in (start / "shards").glob("*.receipt.json"))
+    assert len(keys) > 2
+    out = shutil.copytree(start, tmp_path / "out")
+    forget_row(out, keys[0])
+    for path in raw.rglob(f"{keys[0]}.png"):
+        path.unlink()
+    pack(raw, out, "--labels", "index", *SMALL_SHARDS)
+    fresh = pack(raw, tmp_path / "fresh", "--labels", "index", *SMALL_SHARDS)
+    assert Manifest.load(out).table == Manifest.load(fresh).table
+
+
+def test_rows_that_may_not_fit_into_memory_are_copied_in_a_file(
+    raw: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = pack(raw, tmp_path / "out", "--labels", "index", *WAYS["encoded"])
+    copy, key = shutil.copytree(out, tmp_path / "copy"), open_dataset(out, "train").key(1)
+    forget_row(out, key)
+    monkeypatch.setattr(giant, "GIANT", 0)
+    with mock.patch("packer.packs.smaller_shard.mapped", wraps=mapped) as used:
+        forget_row(copy, key)
+    assert used.call_count == 2, "image and label"
+    assert files_of(copy) == files_of(out)
+
+
+@pytest.mark.parametrize("key", ['it\'s "here"', "back\\slash", "no\N{NO-BREAK SPACE}break", "street_00"])
+def test_remarks_lose_the_lines_that_name_it_and_no_others(key: str, raw: Path, tmp_path: Path) -> None:
+    for kind in ("images", "masks"):
+        shutil.copyfile(raw / "train" / kind / "street_000.png", raw / "train" / kind / f"{key}.png")
+        shutil.copyfile(raw / "train" / kind / "street_001.png", raw / "val" / kind / "twin.png")
+        shutil.copyfile(raw / "train" / kind / "street_000.png", raw / "val" / kind / "copy.png")
+    out = pack(raw, tmp_path / "out", "--labels", "index")
+    remarks = load_remarks(out, Manifest.load(out))
+    assert remarks is not None
+    assert any(f"train/{key}" in pairs for _, pairs, _ in remarks.findings)
+    forget_row(out, key)
+    left = load_remarks(out, Manifest.load(out))
+    assert left is not None
+    assert {*left.findings} == {line for line in remarks.findings if f"train/{key}" not in line[1]}
+    assert left.all_findings == len(left.findings) > 0
+
+
 def test_every_kept_generation_loses_it(raw: Path, tmp_path: Path) -> None:
     out = pack(raw, tmp_path / "out", "--labels", "index")
     pack(raw, out, "--labels", "index", "--size", "32x32")
@@ -113,11 +189,27 @@ def test_a_dry_run_changes_nothing_and_the_proof_names_receipts(raw: Path, tmp_p
     proof = json.loads(good("forget", "--json", out, key).stdout)
     (shard,) = proof["shards"]
     assert shard["receipt_before"] == dry["shards"][0]["receipt_before"]
+    assert shard["rows_after"] == dry["shards"][0]["rows_after"]
     assert len(shard["receipt_after"]) == 64
     assert shard["rows_after"] == shard["rows_before"] - 1
     assert proof["generations"][0]["manifest_after"] == Manifest.load(out).identity
     assert {Path(name).stem for name in proof["raw"]} == {key}
     assert sorted(proof["deleted"]) == sorted(set(proof["deleted"]))
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_damage_of_another_row_gets_no_new_checksum(storage: str, raw: Path, tmp_path: Path) -> None:
+    out = pack(raw, tmp_path / "out", "--labels", "index", "--format", storage)
+    key, before = open_dataset(out, "train").key(1), files_of(out)
+    stored = open_dataset(out, "train")[0][0].numpy().tobytes()[:64]
+    (path,) = [path for path in (out / "shards").glob("train-*") if stored in path.read_bytes()]
+    content = path.read_bytes()
+    path.write_bytes(content.replace(stored, bytes(64)))
+    assert f"packer repair {out} builds this shard again" in errors_of(4, "forget", out, key)
+    path.write_bytes(content)
+    assert files_of(out) == before, "nothing is published"
+    good("forget", out, key)
+    assert is_whole(out, deep=True)
 
 
 def test_it_is_refused_where_the_row_is_held(raw: Path, tmp_path: Path) -> None:

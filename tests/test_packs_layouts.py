@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -215,6 +216,73 @@ def test_what_a_layout_cannot_hold_is_refused(raw_folder: RawFolder, tmp_path: P
     for layout in ("coco", "voc", "ultralytics", "imagefolder"):
         assert "has pictures of 8 bits" in errors_of(2, "extract", "--all", "--layout", layout, out, tmp_path / layout)
     assert "--layout writes all rows" in errors_of(2, "extract", "--layout", "voc", out, "key", tmp_path / "x")
+
+
+def write_raw(raw: Path, classes: int, keys: Mapping[str, Sequence[str]]) -> None:
+    """Write pictures, and labels of 16 bits in which every class may occur."""
+    random = np.random.default_rng(0)
+    for split, names in keys.items():
+        for key in names:
+            write_png(raw / split / "images" / f"{key}.png", random.integers(0, 255, (24, 36, 3), np.uint8))
+            write_png(raw / split / "labels" / f"{key}.png", random.integers(0, classes, (24, 36)).astype(np.uint16))
+
+
+@pytest.mark.parametrize("classes", [254, 255, 256, 300])
+def test_a_layout_has_every_class_or_refuses(classes: int, tmp_path: Path) -> None:
+    write_raw(tmp_path / "raw", classes, {"train": ["a"]})
+    out = pack(tmp_path / "raw", tmp_path / "out", "--labels", "index", "--classes", classes)
+    ((expected,),) = rows(out, "train", "label").values()
+    files = {
+        "imagefolder": "train/labels/a.png",
+        "nnunet": "labelsTr/a.png",
+        "ultralytics": "masks/train/a.png",
+        "voc": "SegmentationClass/a.png",
+    }
+    most = {"imagefolder": 300, "nnunet": 254, "ultralytics": 254, "voc": 255}
+    for layout, file in files.items():
+        arguments = ("extract", "--all", "--layout", layout, out, tmp_path / layout)
+        if classes > most[layout]:
+            assert f"more than {most[layout]} classes" in errors_of(2, *arguments)
+        else:
+            good(*arguments)
+            assert np.array_equal(read(tmp_path / layout / file), expected)
+
+
+def test_rows_of_the_split_test_are_not_offered_to_train_with(tmp_path: Path) -> None:
+    write_raw(tmp_path / "raw", 4, {"train": ["a"], "val": ["b"], "test": ["c"]})
+    out = pack(tmp_path / "raw", tmp_path / "out", "--labels", "index", "--classes", 4)
+    good("extract", "--all", "--layout", "voc", out, tmp_path / "voc")
+    lists = {path.stem: path.read_text().split() for path in (tmp_path / "voc/ImageSets/Segmentation").iterdir()}
+    assert lists == {"train": ["a"], "val": ["b"], "trainval": ["a", "b"], "test": ["c"]}
+    good("extract", "--all", "--layout", "nnunet", "--split", "test", out, tmp_path / "nnunet")
+    assert json.loads((tmp_path / "nnunet/dataset.json").read_text())["numTraining"] == 0
+    assert [path.name for path in (tmp_path / "nnunet/imagesTs").iterdir()] == ["c_0000.png"]
+
+
+def test_nnunet_keeps_the_number_of_a_class_with_a_name_of_its_own(tmp_path: Path) -> None:
+    write_raw(tmp_path / "raw", 4, {"train": ["a"]})
+    (tmp_path / "names.txt").write_text("sky\nbackground\nignore\nroad\n")
+    out = pack(tmp_path / "raw", tmp_path / "out", "--labels", "index", "--classes", tmp_path / "names.txt")
+    good("extract", "--all", "--layout", "nnunet", out, tmp_path / "nnunet")
+    labels = json.loads((tmp_path / "nnunet/dataset.json").read_text())["labels"]
+    assert labels == {"background": 0, "background_1": 1, "ignore_2": 2, "road": 3, "ignore": 4}
+
+
+def test_ultralytics_finds_the_labels_of_a_key_with_a_folder_images(tmp_path: Path) -> None:
+    write_raw(tmp_path / "raw", 4, {"train": ["city/images/a", "city/b"]})
+    templates = ("--image", "{split}/images/{key}.png", "--label", "{split}/labels/{key}.png")
+    out = pack(tmp_path / "raw", tmp_path / "out", "--labels", "index", "--classes", 4, *templates)
+    folder = tmp_path / "yolo"
+    good("extract", "--all", "--layout", "ultralytics", out, folder)
+    pictures = [path.as_posix() for path in sorted(folder.glob("images/**/*.png"))]
+    assert len(pictures) == 2
+    assert all(Path("/masks/".join(path.rsplit("/images/", 1))).is_file() for path in pictures)
+
+
+def test_probe_reads_no_folder_that_is_named_like_settings(tmp_path: Path) -> None:
+    write_raw(tmp_path / "raw", 4, {"train": ["a"]})
+    (tmp_path / "raw" / "data.yaml").mkdir()
+    assert "trainer" not in good("probe", tmp_path / "raw").stdout
 
 
 @pytest.mark.parametrize("layout", ["imagefolder", "nnunet", "ultralytics", "voc"])

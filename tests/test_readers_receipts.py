@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
+import inspect
+import itertools
 import json
 import os
+import pickle
+import re
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -14,10 +19,10 @@ from typing import Any
 import pytest
 import torch
 import yaml
-from conftest import REPO, RawFolder, good, pack
+from conftest import REPO, RawFolder, good, make_raw, pack
 from test_docs_recipes import absent
 
-from readers import Colour, Order, RandomCrop, mix_packs, open_dataset
+from readers import Colour, Loader, Order, RandomCrop, SegDataset, SlidingWindows, Window, mix_packs, open_dataset
 from readers.bridges.dvc import write_dvc
 from readers.contract.errors import RequestError
 from readers.contract.manifest import Manifest
@@ -71,6 +76,127 @@ def test_the_receipt_of_a_loader_has_every_option_and_what_was_received(out: Pat
         2, labels="onehot", dtype=torch.float16, normalize=((0.5,) * 3, (0.5,) * 3)
     )
     assert onehot.receipt()["fields"] == {"image": "uint8", "label": "uint8 onehot"}
+
+
+CROP = {"crop": (16, 16)}
+MIX: dict[str, Any] = {"batch_size": 6, "mix": {"labelled": 4, "unlabelled": 2}}
+CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "batch_size": ({"batch_size": 2}, {"batch_size": 3}),
+    "shuffle": ({"shuffle": True}, {"shuffle": Window(2, 2)}),
+    "seed": ({"seed": 1}, {"seed": 2}),
+    "crop": (CROP, {"crop": RandomCrop((16, 16), scale=(0.5, 2.0))}),
+    "flip": ({**CROP, "flip": True}, {**CROP, "flip": "all"}),
+    "turn": (CROP, {**CROP, "turn": True}),
+    "colour": ({"colour": Colour(0.2)}, {"colour": Colour(0.3)}),
+    "normalize": ({"dtype": torch.float32}, {"dtype": torch.float32, "normalize": True}),
+    "dtype": ({"dtype": torch.float32}, {"dtype": torch.float16}),
+    "on": (CROP, {**CROP, "on": "device"}),
+    "rank": ({"world_size": 2}, {"world_size": 2, "rank": 1}),
+    "world_size": ({}, {"world_size": 2}),
+    "drop_last": ({}, {"drop_last": True}),
+    "pad": ({"shuffle": True}, {"shuffle": True, "pad": False}),
+    "labels": ({}, {"labels": "onehot"}),
+    "mix": (MIX, {**MIX, "mix": {"labelled": 3, "unlabelled": 3}}),
+    "mix_end": (MIX, {**MIX, "mix_end": "unlabelled"}),
+    "partners": ({}, {"partners": 1}),
+    "windows": ({"windows": (16, 16)}, {"windows": (8, 8)}),
+    "weights": ({"weights": ("repeat-factor", 0.9)}, {"weights": ("repeat-factor", 0.5)}),
+}
+"""Two uses of each option of a loader that decides its batches."""
+READING = {"output": "numpy", "pin_memory": False, "threads": 1, "ahead": 2, "drop_behind": True}
+"""The options that decide only how batches are read."""
+
+
+@pytest.fixture
+def partly(tmp_path: Path) -> Path:
+    """Return a pack with 20 rows that have a label, and 4 that have none."""
+    raw = make_raw(tmp_path / "raw", {"train": 24}).path
+    for row in range(4):
+        (raw / "train" / "masks" / f"street_{row:03d}.png").unlink()
+    return pack(raw, tmp_path / "partly", "--labels", "index", "--missing", "keep")
+
+
+def loader_of(root: Path, options: dict[str, Any]) -> Loader:
+    """Return a loader of all rows if it mixes them, else of those with a label."""
+    train = open_dataset(root, "train", labelled=None if "mix" in options else True)
+    return train.loader(**{"batch_size": 2, **options})
+
+
+def test_the_receipt_differs_with_each_option_that_decides_batches_and_with_no_other(partly: Path) -> None:
+    parameters = set(inspect.signature(SegDataset.loader).parameters) - {"self"}
+    assert parameters == {*CHANGES, *READING}, "a new option of loader belongs into its receipt"
+    for name, (one, other) in CHANGES.items():
+        assert as_json(loader_of(partly, one).receipt()) != as_json(loader_of(partly, other).receipt()), name
+        assert loader_of(partly, one).receipt() == loader_of(partly, {**one, **READING}).receipt(), name
+    implied = loader_of(partly, {"shuffle": True}).receipt()
+    assert implied == loader_of(partly, {"shuffle": True, "pad": True, "labels": "index", "flip": False}).receipt()
+    sides = [open_dataset(partly, "train", labelled=labelled).receipt() for labelled in (True, False, None)]
+    assert [side.get("labelled") for side in sides] == [True, False, None]
+    train = open_dataset(partly, "train")
+    assert pickle.loads(pickle.dumps(train)).receipt() == train.receipt()  # noqa: S301
+
+
+TYPES: dict[str, Any] = {"RandomCrop": RandomCrop, "Colour": Colour, "SlidingWindows": SlidingWindows}
+REST: dict[str, dict[str, Any]] = {"drop": {"drop_last": True}, "pad": {"pad": True}, "keep": {"pad": False}}
+
+
+def option_of(fact: Any) -> Any:
+    """Return the option that a receipt has as JSON."""
+    if isinstance(fact, dict) and "type" in fact:
+        return TYPES[fact["type"]](**{name: option_of(part) for name, part in fact.items() if name != "type"})
+    if isinstance(fact, list):
+        return tuple(map(option_of, fact))
+    return getattr(torch, fact.removeprefix("torch.")) if str(fact).startswith("torch.") else fact
+
+
+def loader_again(receipt: dict[str, Any]) -> Loader:
+    """Return the loader that a receipt describes, where it was."""
+    pack_facts, order, facts = receipt["pack"], dict(receipt["order"]), dict(receipt["loader"])
+    options: dict[str, Any] = {"rank": order.pop("rank"), "world_size": order["world_size"]}
+    if "windows" in facts:
+        del facts["crop"]
+    else:
+        del order["world_size"]
+        side = order["labelled"] if "mix" in facts else order
+        shuffle = side["shuffle"]
+        window = [int(number) for number in re.findall(r"\d+", shuffle)]
+        options |= {"shuffle": Window(window[0], window[1], "apart" in shuffle) if window else shuffle == "True"}
+        options |= {"seed": side["seed"], **REST[facts.pop("rest")]}
+        if "weights" in side:
+            options["weights"] = ast.literal_eval(side["weights"])
+    options |= {name: option_of(fact) for name, fact in facts.items()}
+    options["labels"] = receipt["fields"]["label"].split()[1]
+    train = open_dataset(
+        pack_facts["root"], receipt["split"], generation=pack_facts["generation"], labelled=receipt.get("labelled")
+    )
+    loader = train.loader(receipt["batch_size"], **options)
+    loader.load_state_dict(order)
+    return loader
+
+
+def batches_of(loader: Loader, most: int = 99) -> list[tuple[Any, ...]]:
+    return [tuple(part for part in batch) for batch in itertools.islice(loader, most)]
+
+
+@pytest.mark.parametrize(
+    "options", [pair[number] for pair in CHANGES.values() for number in (0, 1)], ids=lambda options: str(options)
+)
+def test_a_receipt_is_enough_to_make_the_batches_again(options: dict[str, Any], partly: Path) -> None:
+    loader = loader_of(partly, options)
+    batches_of(loader, 2)
+    receipt = as_json(loader.receipt())
+    rest = loader_again(receipt)
+    assert rest.receipt() == receipt
+    resumed = loader_of(partly, options)
+    resumed.load_state_dict(loader.state_dict())
+    expected, found = batches_of(resumed), batches_of(rest)
+    assert len(expected) == len(found) > 0
+    for batch, again in zip(expected, found, strict=True):
+        assert all(map(same, batch, again))
+
+
+def same(one: Any, other: Any) -> bool:
+    return torch.equal(one, other) if isinstance(one, torch.Tensor) else bool(one == other)
 
 
 def test_all_kinds_of_loaders_have_one(out: Path) -> None:

@@ -62,10 +62,11 @@ def _lines(out: Path, proof: Forgotten, dry_run: bool) -> Iterator[str]:
 
 
 def _shard_line(shard: ChangedShard) -> str:
-    before = f"shard {shard.before}, {shard.rows_before} rows, receipt {shard.receipt_before[:DIGITS]}"
+    before = f"shard {shard.before}, {counted(shard.rows_before, 'row')}, receipt {shard.receipt_before[:DIGITS]}"
+    rows = counted(shard.rows_after, "row")
     if not shard.after:
-        return before
-    return f"{before} -> {shard.after}, {shard.rows_after} rows, receipt {shard.receipt_after[:DIGITS]}"
+        return f"{before} -> {rows}"
+    return f"{before} -> {shard.after}, {rows}, receipt {shard.receipt_after[:DIGITS]}"
 
 
 def _generation_line(generation: ChangedGeneration) -> str:

@@ -14,6 +14,7 @@ from packer.cli.loading import loading
 from packer.cli.output import join_lines, show
 from packer.cli.text_table import text_table
 from packer.errors import InputError
+from readers.contract.errors import DamagedError, ReadError
 
 if TYPE_CHECKING:
     from packer.packs.which import RowOfFile
@@ -36,8 +37,8 @@ def which_command(file: Path, folders: tuple[str, ...], as_json: bool) -> None:
     """
     with loading():
         from packer.packs.which import rows_of_file
-    places = folders or (".",)
-    rows = rows_of_file(file, places)
+    places, damage = folders or (".",), list[ReadError]()
+    rows = rows_of_file(file, places, damage.append)
     if as_json:
         show(json.dumps(list(map(asdict, rows)), indent=1, ensure_ascii=False))
     elif rows:
@@ -46,6 +47,8 @@ def which_command(file: Path, folders: tuple[str, ...], as_json: bool) -> None:
                 text_table([["pack", "generations", "row", "fields", "read"], *map(list, _cells(rows))], left=range(5))
             )
         )
+    if damage:
+        raise DamagedError("\n".join([f"{file}: may have gone into rows that cannot be read:", *map(str, damage)]))
     if not rows:
         raise InputError(f"{file}: went into no row of the packs in {', '.join(places)}")
 

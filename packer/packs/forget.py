@@ -42,7 +42,10 @@ _STEM = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*-[0-9a-f]{32})\.")
 
 @dataclass(frozen=True)
 class ChangedShard:
-    """A shard that had the row, and the one that has its other rows; each with the SHA-256 of its receipt."""
+    """A shard that had the row, and the one that has its other rows; each with the SHA-256 of its receipt.
+
+    Before it is done, and if there is no other row or reject, `after` and its receipt are empty.
+    """
 
     before: str
     receipt_before: str
@@ -117,6 +120,10 @@ def _is_row(key: str, other: str) -> bool:
     return key in (other, picture_of(other))
 
 
+def _rows_of(key: str, receipt: Receipt) -> int:
+    return sum(_is_row(key, name) for name in receipt.keys)
+
+
 def _generations(out: Path) -> list[Pack]:
     """Open every kept generation, with all fields."""
     packs = []
@@ -182,7 +189,7 @@ def _check_others(packs: Sequence[Pack], receipts: Mapping[str, Receipt], key: s
     """Refuse to leave a generation without rows."""
     for pack in packs:
         mine = [receipts[stem] for stem in _stems(pack) if stem in receipts]
-        rows = sum(_is_row(key, name) for receipt in mine for name in receipt.keys)
+        rows = sum(_rows_of(key, receipt) for receipt in mine)
         if rows == pack.manifest.rows:
             number = pack.manifest.generation
             raise UsageError(f"{pack.root}: generation {number} has no other row; delete it: packer gc {pack.root}")
@@ -203,7 +210,10 @@ def _proof(out: Path, key: str, packs: Sequence[Pack], receipts: Mapping[str, Re
     return Forgotten(
         key=key,
         rows=tuple(sorted(row for row in rows if _is_row(key, row.partition("/")[2]))),
-        shards=tuple(ChangedShard(stem, receipt.digest, "", "", receipt.rows, 0) for stem, receipt in receipts.items()),
+        shards=tuple(
+            ChangedShard(stem, receipt.digest, "", "", receipt.rows, receipt.rows - _rows_of(key, receipt))
+            for stem, receipt in receipts.items()
+        ),
         generations=tuple(
             ChangedGeneration(pack.manifest.generation, pack.manifest.identity, "")
             for pack in packs

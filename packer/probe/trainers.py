@@ -104,7 +104,7 @@ def _mmseg() -> Trainer:
 
 def _data_yaml(raw: Path) -> Path | None:
     """Return the settings of a data set of Ultralytics."""
-    for path in sorted(raw.glob("*.y*ml")):
+    for path in filter(Path.is_file, sorted(raw.glob("*.y*ml"))):
         with path.open("rb") as file:
             head = file.read(MOST_BYTES)
         if has_names(head) and b"train" in head:

@@ -6,6 +6,8 @@ Rejects, findings and notes are in the receipts, too, or follow from them, but 1
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -66,8 +68,9 @@ def forget_in_remarks(out: Path, before: Manifest, after: Manifest, key: str) ->
     remarks_path(out, before.generation).unlink(missing_ok=True)
     if remarks is None:
         return
+    names_it = re.compile(rf"(?<!\w){re.escape(key)}(?!\w)")  # part of a longer word is another key
     lists = {
-        name: tuple(line for line in getattr(remarks, name) if key not in str(line))
+        name: tuple(line for line in getattr(remarks, name) if not names_it.search(_text(line)))
         for name in ("rejects", "findings", "notes")
     }
     counts = {
@@ -76,6 +79,11 @@ def forget_in_remarks(out: Path, before: Manifest, after: Manifest, key: str) ->
     }
     facts: dict[str, Any] = {**lists, **counts, "identity": after.identity, "rows": after.rows}
     keep_remarks(out, after.generation, replace(remarks, **facts))
+
+
+def _text(line: Sequence[str | Sequence[str]]) -> str:
+    """Return all texts of a remark."""
+    return "\n".join(part if isinstance(part, str) else "\n".join(part) for part in line)
 
 
 def load_remarks(out: Path, manifest: Manifest) -> Remarks | None:

@@ -21,6 +21,8 @@ from readers.contract.manifest import ALL
 from readers.contract.place import Place
 
 JPEG_QUALITY = 100
+TEST = "test"
+"""The split whose rows no layout offers to train with."""
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.errors import UsageError
-from packer.packs.layouts.layout import LaidOut, Roles, RowOfPack, png
+from packer.packs.layouts.layout import TEST, LaidOut, Roles, StoredRow, png
 from packer.packs.write_rows import RowFile
 from packer.packs.write_volumes import IGNORE, SUFFIX, as_volume, packed
 
-BACKGROUND, TEST = "background", "test"
+BACKGROUND = "background"
 KEYS = "splits/{}.txt"
 
 
@@ -63,11 +63,11 @@ class NnunetLayout:
 
     def finish(self, folder: Path, splits: Mapping[str, int]) -> Iterator[RowFile]:
         bands = self._roles.image.bands or ("image",)
-        labels = {BACKGROUND if number == 0 else name: number for number, name in enumerate(self._names)}
+        labels = {_name(number, name): number for number, name in enumerate(self._names)}
         document = {
             "channel_names": {str(number): name for number, name in enumerate(bands)},
             "labels": {**labels, IGNORE: len(self._names)},
-            "numTraining": sum(1 for path in (folder / "labelsTr").iterdir()),
+            "numTraining": sum(1 for path in (folder / "labelsTr").glob("*")),
             "file_ending": self._ending,
         }
         yield RowFile("dataset.json", (json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode())
@@ -76,3 +76,10 @@ class NnunetLayout:
             keys = {split: path.read_text(encoding="utf-8").splitlines() for split, path in lists.items()}
             yield RowFile("splits_final.json", (json.dumps([keys], indent=1) + "\n").encode())
         shutil.rmtree(folder / KEYS.partition("/")[0], ignore_errors=True)
+
+
+def _name(number: int, name: str) -> str:
+    """Return the name of a class. Two names have a meaning in nnU-Net: other classes get their number behind them."""
+    if number == 0:
+        return BACKGROUND
+    return f"{name}_{number}" if name in (BACKGROUND, IGNORE) else name

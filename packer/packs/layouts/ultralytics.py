@@ -16,6 +16,7 @@ from packer.packs.layouts.layout import LaidOut, Roles, RowOfPack, png, split_na
 from packer.packs.write_rows import RowFile
 
 IGNORED = 255
+IMAGES = "images"
 
 
 class UltralyticsLayout:
@@ -31,9 +32,10 @@ class UltralyticsLayout:
         if len(self._classes) >= IGNORED:
             raise UsageError("--layout ultralytics: has masks of 8 bits, and this pack has more than 254 classes")
 
-    def row(self, row: RowOfPack) -> LaidOut:
-        name = f"{split_name(row.split)}/{row.name}"
-        files = [RowFile(f"images/{name}.png", png(self._roles.picture(row)))]
+    def row(self, row: StoredRow) -> LaidOut:
+        key = row.flat_name if IMAGES in row.name.split("/") else row.name  # labels are sought by the last of these
+        name = f"{split_name(row.split)}/{key}"
+        files = [RowFile(f"{IMAGES}/{name}.png", png(self._roles.picture(row)))]
         if (numbers := self._roles.numbers(row)) is not None:
             masks = np.where(numbers == self._classes.ignore_index, IGNORED, numbers).astype(np.uint8)
             files.append(RowFile(f"masks/{name}.png", png(masks)))
