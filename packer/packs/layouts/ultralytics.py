@@ -32,7 +32,7 @@ class UltralyticsLayout:
         if len(self._classes) >= IGNORED:
             raise UsageError("--layout ultralytics: has masks of 8 bits, and this pack has more than 254 classes")
 
-    def row(self, row: StoredRow) -> LaidOut:
+    def row(self, row: RowOfPack) -> LaidOut:
         key = row.flat_name if IMAGES in row.name.split("/") else row.name  # labels are sought by the last of these
         name = f"{split_name(row.split)}/{key}"
         files = [RowFile(f"{IMAGES}/{name}.png", png(self._roles.picture(row)))]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from packer.errors import UsageError
-from packer.packs.layouts.layout import TEST, LaidOut, Roles, StoredRow, jpeg, split_name
+from packer.packs.layouts.layout import TEST, LaidOut, Roles, RowOfPack, jpeg, split_name
 from packer.packs.write_rows import RowFile
 
 SETS = "ImageSets/Segmentation"
