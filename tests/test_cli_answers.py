@@ -90,12 +90,14 @@ def test_wrong_usage(arguments: tuple[str, ...], tmp_path: Path) -> None:
 
 def test_every_command_with_json_answers_for_a_folder_that_is_missing(tmp_path: Path) -> None:
     names = [name for name, command in main.commands.items() if any("--json" in param.opts for param in command.params)]
-    assert len(names) == 19
+    assert len(names) == 21
     for name in sorted(set(names) - {"diagnose"}):
-        folders = [tmp_path / "missing"] * (2 if name in ("build", "diff", "plan", "pull", "push", "stage") else 1)
+        folders = [tmp_path / "missing"] * (
+            2 if name in ("build", "diff", "plan", "pull", "push", "stage", "which") else 1
+        )
         options: tuple[object, ...] = ("--plan", tmp_path / "missing") if name in ("commit", "build-part") else ()
         options += ("--part", "1/1") if name == "build-part" else ()
-        more = {"extract": ("key", tmp_path / "new"), "inspect": ("key",)}.get(name, ())
+        more = {"extract": ("key", tmp_path / "new"), "forget": ("key",), "inspect": ("key",)}.get(name, ())
         answer(run(name, "--json", *options, *folders, *more), 1)
 
 

@@ -37,6 +37,7 @@ Colour(brightness=0, contrast=0, saturation=0, channels=0, gray=0, middle=0.5)
 DamagedError(ReadError)
 DeviceBatches(batches, device, finish, ahead, seed)
     .load_state_dict(state)
+    .receipt()
     .set_epoch(epoch)
     .source
     .state_dict()
@@ -44,9 +45,10 @@ Hdf5SegDataset(root, split=None, label=None, transform=None, verify=None, staged
         labelled=None, form=None, cache=None, cache_bytes=None, generation=None, fold=None)
 LmdbSegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None,
         labelled=None, form=None, cache=None, cache_bytes=None, generation=None, fold=None)
-Loader(batches, order, ahead, output, pin_memory, memory)
+Loader(batches, order, ahead, output, pin_memory, memory, facts)
     .load_state_dict(state)
     .padding
+    .receipt()
     .set_epoch(epoch)
     .state_dict()
     .steps
@@ -59,6 +61,7 @@ MixedOrder(dataset, mix, *, mix_end='labelled', shuffle=True, seed=0, rank=0, wo
     .begin()
     .coming()
     .consumed
+    .end
     .epoch
     .finish()
     .load_state_dict(state)
@@ -76,6 +79,7 @@ MixedPacks(packs, weights, classes, changes, end)
         normalize=False, dtype=None, rank=0, world_size=1, drop_last=False, pad=None, labels=None,
         output='torch', pin_memory=None, threads='auto', ahead=3, drop_behind=False, partners=0)
     .mean
+    .receipt()
     .std
 NoPackError(ReadError, FileNotFoundError)
 NpySegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None,
@@ -124,6 +128,7 @@ SegDataset(root, split=None, label=None, transform=None, verify=None, staged=Tru
     .index(key)
     .key(index)
     .label
+    .labelled
     .labelled_rows
     .loader(batch_size, *, shuffle=False, seed=0, crop=None, flip=False, turn=False, colour=None,
         normalize=False, dtype=None, on='cpu', rank=0, world_size=1, drop_last=False, pad=None, labels=None,
@@ -134,6 +139,7 @@ SegDataset(root, split=None, label=None, transform=None, verify=None, staged=Tru
     .mean_and_deviation(field)
     .percentiles(ranks=(0.5, 50.0, 99.5), field=None, foreground=False)
     .place(index, whole=False)
+    .receipt()
     .row_weights(weights)
     .sheet(n=24, seed=0, rows=None, field=None, opacity=None, classes=None, outlines=False, window=None,
         colour_blind=False)
