@@ -10,6 +10,8 @@ import yaml
 from packer.errors import BadPair
 from readers.contract.json_entry import repeated
 
+FILES = ("data.yaml", "data.yml", "dataset.yaml", "dataset.yml")
+"""Usual names of the file at the top of a folder."""
 MOST_NAMES = 1 << 16
 MOST_BYTES = 256 << 10
 """The most bytes of a list: a thousand names take 40 KiB, and YAML is parsed at 100 KB a second."""

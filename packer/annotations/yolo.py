@@ -19,13 +19,13 @@ from packer.annotations.picture_format import PictureFormat
 from packer.annotations.yolo_lines import BOX, TOLERANCE, lines_of, numbers_of
 from packer.annotations.yolo_points import doubt_about
 from packer.errors import BadPair
-from packer.yaml_names import has_names, names_of
+from packer.yaml_names import FILES, has_names, names_of
 from readers.contract.tiles import Size
 
 NAME = "yolo"
 RULE = f"yolo 1, {PAINTER}"
 SUFFIX = ".txt"
-LISTS = ("data.yaml", "data.yml", "dataset.yaml", "dataset.yml", "classes.txt")
+LISTS = (*FILES, "classes.txt")
 """Files that name the classes."""
 OTHER_LISTS = (".yaml", ".yml")
 """Suffixes of other files that name them, such as coco8-seg.yaml."""

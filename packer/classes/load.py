@@ -12,12 +12,14 @@ from packer.classes.from_toml import table_from_toml
 from packer.classes.ignore import with_ignored
 from packer.classes.values import distinct_colours, is_values, parse_values
 from packer.errors import BadPair, SettingsError, UsageError
-from packer.yaml_names import names_of
+from packer.yaml_names import FILES, names_of
 from readers.contract.classes import MOST_CLASSES, ClassTable, SegClass
 from readers.contract.plain_text import odd_character
 
 TABLE_NAMES = ("class_dict.csv", "classes.csv", "class_table.csv", "labelmap.txt")
 """Without --classes, files of these names in the raw folder are class tables."""
+PROPOSED_TABLES = FILES
+"""Files that are proposed for --classes, and never taken without it."""
 YAML = (".yaml", ".yml")
 SPLIT_TABLE = "_classes.csv"
 """Roboflow writes this table into the folder of each split."""
