@@ -64,5 +64,5 @@ def test_a_pack_without_objects_or_without_a_split_is_refused(pack: Path, tmp_pa
 
     with pytest.raises(RequestError, match="build the pack with --field instance=ids"):
         trainer(SegmentTrainer, pack, tmp_path)
-    with pytest.raises(RequestError, match="splits are train, val, so set splits= to name test"):
+    with pytest.raises(RequestError, match="splits are train, val, and none is named for test"):
         trainer(SemanticTrainer, pack, tmp_path, split="test")

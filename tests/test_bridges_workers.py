@@ -35,6 +35,17 @@ OPENINGS = {
         "from torchgeo.datasets import stack_samples as list_data_collate",
         "assert batches[0]['image'].shape == (2, 3, 24, 36) and batches[0]['mask'].dtype == torch.long",
     ),
+    "fastai": (
+        "from readers.bridges.fastai import PackItems; rows = PackItems(pack, 'train', 0, {})",
+        "list_data_collate = list",
+        "assert batches[0][0][0].shape == (3, 24, 36) and batches[0][0][1].shape == (24, 36)",
+    ),
+    "transformers": (
+        "from transformers import SegformerImageProcessor; from readers.bridges.huggingface import SemanticRows; "
+        "rows = SemanticRows(pack, 'train', SegformerImageProcessor(do_resize=False))",
+        "from torch.utils.data import default_collate as list_data_collate",
+        "assert batches[0]['pixel_values'].shape == (2, 3, 24, 36) and batches[0]['labels'].shape == (2, 24, 36)",
+    ),
     "detectron2": (
         "from readers.bridges.detectron2 import register_pack; register_pack('it', pack, 'train'); "
         "from detectron2.data import DatasetCatalog, DatasetFromList, DatasetMapper, MapDataset; "
@@ -78,11 +89,15 @@ REFUSALS = {
     ),
     "mmseg": (
         "from trainers.mmseg import PackDataset; PackDataset({pack!r})",
-        "the field 'label' is not read",
+        "a label with one class for each pixel is needed, and its rows have image (picture)",
+    ),
+    "fastai": (
+        "from readers.bridges.fastai import pack_dataloaders; pack_dataloaders({pack!r}, 'all', 'all')",
+        "a label with one class for each pixel is needed, and its rows have image (picture)",
     ),
     "detectron2": (
         "from readers.bridges.detectron2 import register_pack; register_pack('it', {pack!r}, 'all')",
-        "no field 'label'",
+        "a label with one class for each pixel is needed, and its rows have image (picture)",
     ),
 }
 

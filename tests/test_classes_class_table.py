@@ -440,3 +440,16 @@ def test_classes_that_the_manifest_cannot_hold_are_refused_before_anything_is_pa
     assert done.exit_code == 2
     assert "1000 classes would need up to 17 MiB in the manifest, which may have 16" in done.stderr
     assert not (tmp_path / "out" / "shards").exists()
+
+
+def test_a_build_without_classes_names_the_data_yaml_of_ultralytics(tmp_path: Path) -> None:
+    raw = tmp_path / "raw"
+    for split in ("train", "val"):
+        write_png(raw / "images" / split / "a.png", np.zeros((4, 4, 3), np.uint8))
+        write_png(raw / "masks" / split / "a.png", np.array([[0, 1, 2, 255]] * 4, np.uint8))
+    (raw / "data.yaml").write_text("train: images/train\nval: images/val\nnames: [road, car, sky]\n")
+    proposed = ("--classes", raw / "data.yaml", "--ignore", "255")
+    assert f"perhaps {' '.join(map(str, proposed))}" in run("build", raw, tmp_path / "out").stderr
+    dataset = open_dataset(pack(raw, tmp_path / "out", *proposed), "val", label="index")
+    assert dataset.classes.names == ("road", "car", "sky")
+    assert dataset[0][1][0].tolist() == [0, 1, 2, 255]

@@ -105,3 +105,14 @@ def test_a_python_without_segpack_is_an_error(tmp_path: Path) -> None:
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "segpack is not installed" in done.stderr
+
+
+def test_a_python_that_has_the_packages_on_its_path_is_taken(tmp_path: Path) -> None:
+    copied = tmp_path / "tools" / "run"
+    copied.parent.mkdir()
+    copied.write_text((TOOLS / "run").read_text())
+    (copied.parent / "demo.py").write_text("def main():\n    print('taken')\n")
+    argv = [sys.executable, "-S", str(copied), "demo"]
+    environment = {**os.environ, "PYTHONPATH": str(REPO)}
+    done = subprocess.run(argv, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "taken\n"), done.stderr

@@ -18,6 +18,7 @@ from packer.annotations.opencv_polygon import PAINTER, fill
 from packer.annotations.picture_format import PictureFormat
 from packer.annotations.yolo_lines import BOX, TOLERANCE, lines_of, numbers_of
 from packer.annotations.yolo_points import doubt_about
+from packer.classes.load import PROPOSED_TABLES
 from packer.classes.yaml_names import has_names, names_of
 from packer.errors import BadPair
 from readers.contract.tiles import Size
@@ -25,7 +26,7 @@ from readers.contract.tiles import Size
 NAME = "yolo"
 RULE = f"yolo 1, {PAINTER}"
 SUFFIX = ".txt"
-LISTS = ("data.yaml", "data.yml", "dataset.yaml", "dataset.yml", "classes.txt")
+LISTS = (*PROPOSED_TABLES, "classes.txt")
 """Files that name the classes."""
 OTHER_LISTS = (".yaml", ".yml")
 """Suffixes of other files that name them, such as coco8-seg.yaml."""

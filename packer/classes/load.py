@@ -17,6 +17,8 @@ from readers.contract.plain_text import odd_character
 
 TABLE_NAMES = ("class_dict.csv", "classes.csv", "class_table.csv", "labelmap.txt")
 """Without --classes, files of these names in the raw folder are class tables."""
+PROPOSED_TABLES = ("data.yaml", "data.yml", "dataset.yaml", "dataset.yml")
+"""Files that are proposed for --classes, and never taken without it."""
 YAML = (".yaml", ".yml")
 SPLIT_TABLE = "_classes.csv"
 """Roboflow writes this table into the folder of each split."""

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from packer.classes.load import TABLE_NAMES
+from packer.classes.load import PROPOSED_TABLES, TABLE_NAMES
 from packer.config.preset_evidence import likely_presets
 from packer.errors import InputError, first_of
-from packer.pixels.label_advice import advice_on
+from packer.pixels.label_advice import IGNORED, advice_on, class_values
 from packer.plan.sample import SAMPLE_SIZE, LabelSampler
 from packer.recipe.row_ref import RowRef
 
@@ -33,6 +33,9 @@ def no_classes(sampler: LabelSampler, raw: Path | None, refs: Sequence[RowRef]) 
     sizes = [label.size for label in sample.values() if label.size is not None]
     presets = likely_presets(value_counts, [str(raw), *(refs[index].parts[sampler.label] for index in sample)], sizes)
     advice = advice_on(value_counts, presets, has_palette=any(label.palette for label in sample.values()))
+    if raw is not None and IGNORED not in class_values(value_counts):
+        for path in (raw / name for name in PROPOSED_TABLES if (raw / name).is_file()):
+            advice = f"perhaps --classes {path}{f' --ignore {IGNORED}' * (IGNORED in value_counts)}"
     values = ", ".join(first_of(sorted(value_counts), MOST_VALUES_SHOWN))
     return InputError(
         f"{summary}; {advice} (packer probe shows more)",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from packer.classes.ignore import with_ignored
-from packer.classes.load import load_class_table, read_table
+from packer.classes.load import PROPOSED_TABLES, load_class_table, read_table
 from packer.classes.values import is_values
 from packer.config.config import DECIDE, Setting, Settings
 from packer.config.preset_evidence import likely_presets
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from packer.probe.request import ProbeOptions
 
 TABLE_SUFFIXES = (".csv", ".txt", ".toml", ".json")
-TABLE_FILES = ("data.yaml", "data.yml", "dataset.yaml", DATA_SET_FILE)
+TABLE_FILES = (*PROPOSED_TABLES, DATA_SET_FILE)
 USUALLY_IGNORED = "255"
 TABLE_WORDS = ("class", "label", "colo", "palette", "categor", "objectinfo")
 MOST_CANDIDATES = 6

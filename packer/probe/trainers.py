@@ -76,7 +76,7 @@ def _detectors(annotations: str) -> Iterator[Trainer]:
     yield Trainer("Mask2Former of Hugging Face", annotations, hugging_face, OBJECTS)
     detectron = (
         "from readers.bridges.detectron2 import register_pack",
-        'register_pack("own_train", "out", "train", objects="instance")',
+        'register_pack("own_train", "out", "train", ids="instance")',
     )
     yield Trainer("Detectron2", annotations, detectron, OBJECTS)
 

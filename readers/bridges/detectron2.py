@@ -8,8 +8,8 @@
     cfg.MODEL.SEM_SEG_HEAD.NUM_CLASSES = len(MetadataCatalog.get("street_train").stuff_classes)
     cfg.MODEL.SEM_SEG_HEAD.IGNORE_VALUE = MetadataCatalog.get("street_train").ignore_label
 
-`register_pack(…, objects="instance")` adds annotations: the box, the class and the mask as RLE of each object of that
-field of ids, for `cfg.INPUT.MASK_FORMAT = "bitmask"` and COCOEvaluator. It reads the ids of all rows once.
+`register_pack(…, ids="instance")` adds annotations: the box, the class and the mask as RLE of each object of that field
+of numbers, for `cfg.INPUT.MASK_FORMAT = "bitmask"` and COCOEvaluator. It reads the ids of all rows once.
 
 A row has a name such as `segpack:///data/out#train/12/image`, and Detectron2's PathManager opens it as plain pixels.
 """
@@ -34,6 +34,7 @@ from readers.by_format import open_dataset
 from readers.contract.errors import RequestError
 from readers.contract.fields import IMAGE, LABEL
 from readers.dataset import SegDataset
+from readers.labelled_pictures import check_pictures, ids_field
 
 PREFIX = "segpack://"
 
@@ -74,19 +75,18 @@ class PackHandler(PathHandler):
 PathManager.register_handler(PackHandler(), allow_override=True)
 
 
-def register_pack(name: str, root: str | os.PathLike[str], split: str, objects: str | None = None) -> None:
-    """Register a split, with its classes. `objects`: the field of ids whose objects are annotations."""
+def register_pack(name: str, root: str | os.PathLike[str], split: str, ids: str | bool = False) -> None:
+    """Register a split, with its classes. `ids`: the field whose objects are annotations, True for the only one."""
     folder = str(Path(root).absolute())
-    data, classes = (rows_of(folder, split, field) for field in (IMAGE, LABEL))
-    (picture,) = data.fields
-    if picture.dtype != "|u1" or picture.planes != (3,) or len(picture.sides) == 3 or len(classes.classes) > 255:
-        raise RequestError(
-            f"{root}: Detectron2 reads pictures of three bands of bytes with at most 255 classes; pack them so, "
-            "such as with --image-range"
-        )
+    manifest = open_dataset(folder, split, fields=None).manifest
+    check_pictures(folder, manifest)
+    if manifest.field(IMAGE).planes != (3,):
+        raise RequestError(f"{folder}: Detectron2 reads pictures of three bands; build the pack with --bands rgb")
+    objects = None if ids is False else ids_field(folder, manifest, ids if isinstance(ids, str) else None)
     DatasetCatalog.register(name, partial(_dicts, folder, split, objects))
-    names, colours = [*classes.classes.names], classes.classes.palette.lookup[: len(classes.classes)].tolist()
-    facts = {"stuff_classes": names, "stuff_colors": colours, "ignore_label": classes.classes.ignore_index}
+    classes = manifest.classes
+    names, colours = [*classes.names], classes.palette.lookup[: len(classes)].tolist()
+    facts = {"stuff_classes": names, "stuff_colors": colours, "ignore_label": classes.ignore_index}
     if objects is not None:
         facts |= {"thing_classes": names, "thing_colors": colours}
     MetadataCatalog.get(name).set(evaluator_type="coco" if objects else "sem_seg", **facts)

@@ -8,7 +8,8 @@
     unet_learner(dls, resnet18, loss_func=loss, metrics=DiceMulti()).fit_one_cycle(5)
 
 Pixels are divided by 255, as fastai does it. Transforms of a picture before the batch, such as `Resize`, are done when
-the pack is built: `--size 256x256`.
+the pack is built: `--size 256x256`, because all pictures of a batch have one size. `train=` and `valid=` name the
+splits, `options=dict(fold=0)` a fold.
 """
 
 from __future__ import annotations
@@ -21,18 +22,15 @@ from fastai.data.core import DataLoaders
 from fastai.data.transforms import IntToFloatTensor
 from fastai.vision.core import TensorImage, TensorMask
 
-from readers.by_format import open_dataset
-from readers.contract.errors import RequestError
+from readers.labelled_pictures import open_pictures
 
 
 class PackItems:
     """The rows of a split as pairs of TensorImage and TensorMask."""
 
     def __init__(self, root: str | os.PathLike[str], split: str, split_idx: int, options: dict[str, Any]) -> None:
-        self.data = open_dataset(root, split, label="index", **options)
+        self.data = open_pictures(root, split, **options)
         self.split_idx = split_idx  # 0 is for training: fastai augments nothing else
-        if len(self.data.fields) != 2 or len(self.data.fields[0].sides) == 3:
-            raise RequestError(f"{root}: fastai takes a picture and a label; open one field each, of no volume")
 
     def __len__(self) -> int:
         return len(self.data)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from weakref import finalize
 
 import keras
 import numpy as np
@@ -40,20 +41,21 @@ class PackSequence(keras.utils.PyDataset):
         self.loader = data.loader(batch_size, output="numpy", **options)
         self._sides = [len(field.sides) for field in data.fields]
         self._first = keras.config.image_data_format() == "channels_first"
-        self._pass: Iterator[Any] | None = None
+        self._passes: list[Iterator[Any]] = []
         self._asked: set[int] = set()
+        finalize(self, self._passes.clear)  # Keras leaves a pass half read, and the interpreter ends before it does
 
     def __len__(self) -> int:
         return len(self.loader)
 
     def __getitem__(self, index: int) -> tuple[NDArray[Any], ...]:
         """Return the next batch. An index that comes again begins a new pass: Keras looks at the first batch before."""
-        if self._pass is None or index in self._asked:
-            self._pass, self._asked = iter(self.loader), set()
+        if not self._passes or index in self._asked:
+            self._passes[:], self._asked = [iter(self.loader)], set()
         self._asked.add(index)
-        batch = next(self._pass)
+        batch = next(self._passes[0])
         if len(self._asked) == len(self):
-            next(self._pass, None)  # ends the pass, so that the next one is of the next epoch
+            next(self._passes[0], None)  # ends the pass, so that the next one is of the next epoch
         return tuple(map(self._laid, batch, self._sides))
 
     def _laid(self, array: NDArray[Any], sides: int) -> NDArray[Any]:

@@ -22,15 +22,15 @@ from mmseg.datasets import BaseSegDataset
 from mmseg.registry import DATASETS, TRANSFORMS
 
 from readers.by_format import open_dataset
-from readers.contract.errors import RequestError
 from readers.contract.fields import IMAGE, LABEL
+from readers.labelled_pictures import open_pictures
 
 
 @DATASETS.register_module()
 class PackDataset(BaseSegDataset):
     """The rows of a split. `options` go to `open_dataset`, such as dict(fold=0), `settings` to BaseSegDataset.
 
-    In a pack without labels, `options=dict(fields=("image",), label=None)` reads the pictures alone, for tests.
+    In a pack without labels, `options=dict(fields=("image",))` reads the pictures alone, for tests.
     """
 
     def __init__(
@@ -40,9 +40,9 @@ class PackDataset(BaseSegDataset):
         options: dict[str, Any] | None = None,
         **settings: Any,
     ) -> None:
-        self.data = open_dataset(data_root, split, **{"label": "index", **(options or {})})
-        if len(self.data.fields[0].sides) == 3:
-            raise RequestError(f"{data_root}: has volumes, and MMSegmentation reads pictures; pack without --volumes")
+        options = options or {}
+        opened = open_dataset if tuple(options.get("fields") or ()) == (IMAGE,) else open_pictures
+        self.data = opened(data_root, split, **options)
         classes = self.data.classes
         colours = classes.palette.lookup[: len(classes)].tolist()
         named = {"classes": classes.names, "palette": colours, **settings.pop("metainfo", {})}

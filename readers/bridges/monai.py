@@ -17,23 +17,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 from monai.data import MetaTensor
 from numpy.typing import NDArray
 
-from readers.by_format import open_dataset
 from readers.contract.classes import ClassTable
 from readers.contract.errors import RequestError
 from readers.contract.fields import IMAGE, LABEL
-from readers.contract.kinds import CLASSES, MULTILABEL, PICTURE
 from readers.contract.place import GEO, Place
+from readers.whole_labels import channels_of, open_whole
 
 Rows = Sequence[dict[str, Any]]
-WHOLE: dict[str, Literal["index", "planes"]] = {CLASSES: "index", MULTILABEL: "planes"}
-"""The form of each kind that has several: class numbers, and a channel for each class that may overlap others."""
 
 
 class PackList(Rows):
@@ -53,10 +50,7 @@ class PackList(Rows):
     ) -> None:
         if options.get("transform") is not None:
             raise RequestError(f"{root}: transform= of PackList; give it to monai.data.Dataset(rows, transform)")
-        fields, asked = tuple(fields), options.pop("form", None) or {}
-        kinds = {field.name: field.kind for field in open_dataset(root, split, fields=fields, **options).fields}
-        forms = {name: WHOLE[kind] for name, kind in kinds.items() if kind in WHOLE}
-        self.data = open_dataset(root, split, fields=fields, form={**forms, **asked}, **options)
+        self.data = open_whole(root, split, fields, **options)
         self.reverse_indexing = reverse_indexing
 
     @property
@@ -67,7 +61,7 @@ class PackList(Rows):
     @property
     def channels(self) -> int:
         """The channels of the first picture of a row."""
-        return next(field.numbers for field in self.data.fields if field.kind == PICTURE)
+        return channels_of(self.data)
 
     def __len__(self) -> int:
         return len(self.data)

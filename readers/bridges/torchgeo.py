@@ -22,12 +22,11 @@ from typing import Any
 
 from torchgeo.datasets import NonGeoDataset
 
-from readers.by_format import open_dataset
 from readers.contract.classes import ClassTable
 from readers.contract.errors import RequestError
-from readers.contract.fields import IMAGE, LABEL
-from readers.contract.kinds import CLASSES, MULTILABEL, PICTURE, VALUES
-from readers.dataset import SegDataset
+from readers.contract.fields import LABEL
+from readers.contract.kinds import PICTURE, VALUES
+from readers.whole_labels import channels_of, open_whole
 
 Sample = dict[str, Any]
 Transforms = Callable[[Sample], Sample] | None
@@ -38,11 +37,7 @@ class PackSamples:
     """Opens a pack, and makes samples of its rows."""
 
     def open_pack(self, root: str | os.PathLike[str], split: str | None, options: dict[str, Any]) -> None:
-        options["fields"] = tuple(options.get("fields") or (IMAGE, LABEL))
-        kinds = {field.name: field.kind for field in open_dataset(root, split, **options).fields}
-        whole = {CLASSES: "index", MULTILABEL: "planes"}
-        forms = {name: whole[kind] for name, kind in kinds.items() if kind in whole}
-        self.data: SegDataset = open_dataset(root, split, **options | {"form": forms | (options.get("form") or {})})
+        self.data = open_whole(root, split, **options)
         if len(self.data.fields[0].sides) == 3:
             raise RequestError(f"{root}: has volumes, and TorchGeo reads pictures; pack slices, without --volumes")
 
@@ -54,7 +49,7 @@ class PackSamples:
     @property
     def channels(self) -> int:
         """The bands of the first picture of a row."""
-        return next(field.numbers for field in self.data.fields if field.kind == PICTURE)
+        return channels_of(self.data)
 
     def sample_of(self, tensors: Any) -> Sample:
         sample = {}

@@ -6,7 +6,12 @@
     YOLO("yolo26n-seg.yaml").train(data="out/", trainer=SegmentTrainer)  # a pack with a field of ids
     YOLO("best.pt").val(data="out/", validator=SemanticValidator)
 
-The folder of the run gets a `pack.yaml`, which `data=` takes, too. Subclasses of the trainers set what `FromPack` has.
+The folder of the run gets a `pack.yaml`, which `data=` takes, too. Subclasses of the trainers set what `FromPack` has,
+such as the splits of a pack that are not called train and val, or a fold:
+
+    class Trainer(SemanticTrainer):
+        splits = {"train": "train", "val": "test"}
+        options = {"fold": 0}  # of `open_dataset`; the splits of a fold are called train and val
 """
 
 from __future__ import annotations
@@ -179,14 +184,19 @@ class FromPack:
         semantic = self.opens is PackSemanticDataset
         stored = [split.name for split in every.manifest.splits]
         splits = {name: split for name, split in self.splits.items() if split in stored or "fold" in self.options}
-        if missing := {"train", self.args.split or "val"} - {*splits}:
-            raise RequestError(f"{root}: splits are {', '.join(stored)}, so set splits= to name {', '.join(missing)}")
+        needed = {self.args.split or "val", *(("train",) if self.args.mode == "train" else ())}
+        if missing := needed - {*splits}:
+            raise RequestError(
+                f"{root}: splits are {', '.join(stored)}, and none is named for {', '.join(sorted(missing))}: use "
+                f"a subclass of {type(self).__name__} with splits = {{'train': …, 'val': …}}, or build the pack with "
+                "--split train=90,val=10"
+            )
         things = range(len(every.classes)) if semantic else things_of(every.classes, self.things)
         if semantic and len(things) < 2:
             raise RequestError(f"{root}: one class is nothing to learn; build the pack with a class for the background")
         facts = {
             "path": str(folder.absolute()),
-            **dict.fromkeys(splits, "."),
+            **dict.fromkeys(("train", "val", *splits), "."),  # the library asks for these two
             "names": dict(enumerate(every.classes.names[thing] for thing in things)),
             "channels": len(every.manifest.field("image").bands or ()),
             "masks_dir": "label",

@@ -70,7 +70,7 @@ def prepare(folder: Path) -> None:
     for split in ("train", "val"):
         DatasetCatalog.register(f"own_{split}", lambda split=split: list_files(raw, split))
         MetadataCatalog.get(f"own_{split}").set(stuff_classes=[*NAMES], ignore_label=IGNORED)
-        register_pack(f"pack_{split}", pack, split, objects="instance")
+        register_pack(f"pack_{split}", pack, split, ids="instance")
 
 
 def settings(side: str) -> Any:
