@@ -21,7 +21,7 @@ from packer.config.options import OPTIONS
 
 RAW = REPO / "data_samples" / "raw"
 README = (REPO / "README.md").read_text()
-MOST_WORDS = 50_000
+MOST_WORDS = 45_500
 SCRIPT = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -54,7 +54,8 @@ def test_the_pages_stay_short() -> None:
     """A reader needs the words for other things: all pages once had 99,000. cli.md is generated."""
     pages = [*(REPO / "docs").rglob("*.md"), *REPO.glob("*.md"), REPO / "readers" / "contract" / "FORMAT.md"]
     written = [path for path in pages if path != cli_page.PAGE]
-    assert sum(len(path.read_text().split()) for path in written) < MOST_WORDS
+    words = [word for path in written for word in path.read_text().split() if any(map(str.isalnum, word))]
+    assert len(words) < MOST_WORDS
     assert len((REPO / "CHANGELOG.md").read_text().splitlines()) <= 60
 
 

@@ -1,9 +1,10 @@
 """Time epochs of a trainer's own loader and of our bridge in turns: A B … B A, with the trainer's own augmentation.
 
-    tools/run trainers.speed ultralytics_semantic --pairs 96 --rounds 4
+    tools/run trainers.speed ultralytics_semantic --pairs 240 --rounds 4
 
 The pictures are drawn street scenes of 960x720, JPEG with PNG labels. Nothing is trained: this is the rate at which a
-model could be fed. Each side delivers an epoch unmeasured first, and its rows are counted.
+model could be fed. Each side delivers an epoch unmeasured first, and its rows are counted. The clock starts behind the
+samples that workers may have read ahead.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 import program
 from bench.cpu import cpu_seconds
 from bench.machine import machine
+from bench.rounds import LEAST
 from program import parser
 from scenes.camera import make_linked_streets
 from scenes.pictures import CLASS_TABLE
@@ -45,21 +47,34 @@ def rows_of(batch: Any) -> int:
     return len(parts[0])
 
 
-def timed(epoch: Epoch) -> tuple[int, float, float]:
-    """Return the samples, the seconds and the CPU seconds of an epoch."""
-    cpu, start = cpu_seconds(), time.perf_counter()
-    rows = sum(map(rows_of, epoch()))
-    return rows, time.perf_counter() - start, cpu_seconds() - cpu
+def settle() -> None:
+    """Wait until workers that read ahead for the next epoch have done so: they would slow the next side down."""
+    before = -1.0
+    while (now := cpu_seconds()) - before > 2 * LEAST:
+        before = now
+        time.sleep(0.5)
 
 
-def measure(sides: dict[str, Epoch], rounds: int) -> list[list[str]]:
+def timed(epoch: Epoch, skip: int) -> tuple[int, float, float]:
+    """Return the samples, the seconds and the CPU seconds of an epoch, without its first `skip` samples: workers that
+    live longer than an epoch have read these ahead."""
+    settle()
+    rows, begun, cpu, start = 0, 0, cpu_seconds(), time.perf_counter()
+    for batch in epoch():
+        rows += rows_of(batch)
+        if not begun and rows >= skip:
+            begun, cpu, start = rows, cpu_seconds(), time.perf_counter()
+    return rows - begun, time.perf_counter() - start, cpu_seconds() - cpu
+
+
+def measure(sides: dict[str, Epoch], rounds: int, skip: int) -> list[list[str]]:
     """Return a row of the table for each side, after all of them took turns."""
-    counts = {name: timed(epoch)[0] for name, epoch in sides.items()}
+    counts = {name: timed(epoch, skip)[0] for name, epoch in sides.items()}
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in sides}
     for number in range(rounds):
         order = list(sides) if number % 2 == 0 else list(sides)[::-1]
         for name in order:
-            rows, seconds, cpu = timed(sides[name])
+            rows, seconds, cpu = timed(sides[name], skip)
             if rows != counts[name]:
                 raise SystemExit(f"{name}: {rows} samples, and {counts[name]} in the first epoch")
             found[name].append((rows / seconds, 1000 * cpu / rows))
@@ -82,7 +97,8 @@ def measure(sides: dict[str, Epoch], rounds: int) -> list[list[str]]:
 def main() -> None:
     options = parser(__doc__)
     options.add_argument("name", help="a program of this folder")
-    options.add_argument("--pairs", type=int, default=96, help="training pairs")
+    options.add_argument("--pairs", type=int, default=240, help="training pairs")
+    options.add_argument("--skip", type=int, default=72, help="samples of an epoch before the clock starts")
     options.add_argument("--rounds", type=int, default=4, help="rounds after the first epoch of each")
     chosen = options.parse_args()
     head = ["side", "samples", "samples/s", "range", "of the best own", "CPU ms a sample"]
@@ -91,7 +107,7 @@ def main() -> None:
         module = importlib.import_module(f"trainers.{chosen.name}")  # it, too
         getattr(module, "enlarge", lambda: None)()
         sides = module.loaders(Path(temporary) / "run")
-        print(machine(), *markdown([head, *measure(sides, chosen.rounds)], padded=False), sep="\n")
+        print(machine(), *markdown([head, *measure(sides, chosen.rounds, chosen.skip)], padded=False), sep="\n")
 
 
 if __name__ == "__main__":
