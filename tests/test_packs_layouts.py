@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import re
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -310,3 +312,9 @@ def test_probe_finds_the_classes_of_a_layout_and_what_it_proposes_packs_the_same
         assert set(before) == set(after)
         first = ["background"] if layout == "nnunet" else NAMED[:1]
         assert list(open_dataset(again, split).classes.names) == [*first, *NAMED[1:]]
+
+
+def test_probe_does_not_wait_for_a_pipe_named_like_settings(raw_folder: RawFolder, tmp_path: Path) -> None:
+    raw = shutil.copytree(raw_folder.path, tmp_path / "raw")
+    os.mkfifo(raw / "data.yaml")
+    assert json.loads(good("probe", "--workers", "1", "--json", raw).stdout)["trainers"] == []

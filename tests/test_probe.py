@@ -376,7 +376,7 @@ def test_a_pack_is_not_a_raw_folder(raw_folder: RawFolder, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("path", "pairs", "line"),
     [
-        ("labelme_voc/examples/semantic_segmentation/data_dataset_voc", {"all": 3}, 'name = "aeroplane"'),
+        ("labelme_voc/examples/semantic_segmentation/data_dataset_voc", {"all": 3}, "data_dataset_voc/class_names.txt"),
         ("mmseg_pseudo/tests/data/pseudo_dataset", {"train": 4, "val": 1}, 'label-codec = "index"'),
         ("unet_membrane/data/membrane", {"train": 30}, 'label-codec = "binary"'),
         ("ade20k_sample/sampleData", {"all": 3}, 'size = "native"'),

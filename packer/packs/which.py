@@ -18,9 +18,9 @@ from packer.publish.bucket import with_stamps
 from packer.recipe.row_ref import files_of
 from packer.shards.stamps import load_stamps_of
 from readers.contract.errors import DamagedError, ReadError
-from readers.contract.files import blake3_of
 from readers.contract.manifest import SHARDS, is_pack
 from readers.contract.receipt import Receipt, shard_stem
+from readers.contract.regular_files import digest_raw
 from readers.contract.shard_table import ShardTable
 from readers.stores.checksums import read_receipt
 from readers.stores.open_store import is_url
@@ -64,7 +64,7 @@ def rows_of_file(
     file; by default it is raised. Raises InputError if there is no pack.
     """
     path = Path(file)
-    digest = blake3_of(path) if path.is_file() else None
+    digest = digest_raw(path) if path.is_file() else None
     packs = {source_of(pack): pack for folder in folders for pack in _packs(folder)}
     if not packs:
         raise InputError(

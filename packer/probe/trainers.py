@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from packer.classes.yaml_names import has_names
+from readers.contract.regular_files import open_raw
 
 if TYPE_CHECKING:
     from packer.probe.probe import ProbeResult
@@ -104,20 +105,17 @@ def _mmseg() -> Trainer:
 
 def _data_yaml(raw: Path) -> Path | None:
     """Return the settings of a data set of Ultralytics."""
-    for path in filter(Path.is_file, sorted(raw.glob("*.y*ml"))):
-        with path.open("rb") as file:
-            head = file.read(MOST_BYTES)
+    for path in sorted(raw.glob("*.y*ml")):
+        head = _head(path)
         if has_names(head) and b"train" in head:
             return path
     return None
 
 
 def _is_nnunet(raw: Path) -> bool:
-    path = raw / "dataset.json"
-    if not path.is_file() or path.stat().st_size > MOST_BYTES:
-        return False
+    head = _head(raw / "dataset.json")
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(head) if len(head) < MOST_BYTES else None
     except (ValueError, RecursionError):
         return False
     return isinstance(document, dict) and {"channel_names", "labels", "file_ending"} <= set(document)
@@ -129,9 +127,16 @@ def _metadata(raw: Path) -> Path | None:
         path for name in ("metadata.jsonl", "metadata.csv") for path in (raw / name, *sorted(raw.glob(f"*/{name}")))
     ]
     for path in paths:
-        if path.is_file():
-            with path.open("rb") as file:
-                head = file.readline(MOST_BYTES)
-            if b"file_name" in head.replace(b"_file_name", b"") and b"_file_name" in head:
-                return path
+        first = _head(path).partition(b"\n")[0]
+        if b"file_name" in first.replace(b"_file_name", b"") and b"_file_name" in first:
+            return path
     return None
+
+
+def _head(path: Path) -> bytes:
+    """Return the beginning of a file; nothing if it is missing, or not a regular file."""
+    try:
+        with open_raw(path) as file:
+            return file.read(MOST_BYTES)
+    except OSError:
+        return b""
