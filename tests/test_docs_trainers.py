@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import REPO, pack
+from conftest import REPO, good, pack
 from test_docs_recipes import absent
 
 from readers import open_dataset
@@ -66,6 +67,19 @@ def test_every_bridge_is_on_the_page_and_in_the_list_of_bridges() -> None:
         text = (REPO / "readers" / "bridges" / f"{module}.py").read_text()
         for name in re.findall(r"`(\w+)`", names):
             assert re.search(rf"^(class|def) {name}\b", text, re.MULTILINE), f"{module}.{name}"
+
+
+def test_the_commands_of_the_page_run(packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for layout, folder in (("coco", "coco"), ("ultralytics", "yolo")):
+        good("extract", "--all", "--layout", layout, "--quiet", packs / "out_arrow", tmp_path / folder)
+    monkeypatch.chdir(tmp_path)
+    (block,) = re.findall(r"^```\n(packer .*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    for number, line in enumerate(block.splitlines()):
+        _, command, *arguments = shlex.split(line, comments=True)
+        more = ("--quiet", "--workers", "1") if command == "build" else ("--workers", "1") if command == "probe" else ()
+        good(command, *more, *arguments)
+        if command == "build" and number < 2:
+            shutil.rmtree("out")  # the next line builds another pack there
 
 
 def test_the_receipt_of_the_page_is_written(packs: Path, tmp_path: Path) -> None:

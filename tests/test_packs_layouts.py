@@ -218,6 +218,8 @@ def test_what_a_layout_cannot_hold_is_refused(raw_folder: RawFolder, tmp_path: P
     for layout in ("coco", "voc", "ultralytics", "imagefolder"):
         assert "has pictures of 8 bits" in errors_of(2, "extract", "--all", "--layout", layout, out, tmp_path / layout)
     assert "--layout writes all rows" in errors_of(2, "extract", "--layout", "voc", out, "key", tmp_path / "x")
+    command = ("extract", "--all", "--layout", "voc", "--argmax", out, tmp_path / "x")
+    assert "--layout writes all rows" in errors_of(2, *command)
 
 
 def write_raw(raw: Path, classes: int, keys: Mapping[str, Sequence[str]]) -> None:

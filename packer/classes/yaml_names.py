@@ -11,6 +11,7 @@ from packer.errors import BadPair
 from readers.contract.json_entry import repeated
 
 MOST_NAMES = 1 << 16
+"""The most names of a list; a pack has fewer classes."""
 MOST_BYTES = 256 << 10
 """The most bytes of a list: a thousand names take 40 KiB, and YAML is parsed at 100 KB a second."""
 

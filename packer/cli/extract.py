@@ -81,8 +81,9 @@ def extract_command(
       packer extract --predictions scores/ --split val --argmax out/ maps/
     """
     if layout is not None:
-        if keys or not every or fields or labels != INDEX or predictions is not None:
-            raise click.UsageError("--layout writes all rows: with --all; leave out KEYS, --fields, --labels")
+        others = predictions or weight or fill is not None or argmax
+        if keys or not every or fields or labels != INDEX or others:
+            raise click.UsageError("--layout writes all rows: it needs --all, and takes only --split besides it")
         with loading():
             from packer.packs.extract_layout import extract_layout
         _show(folder, extract_layout(out, folder, layout, split=split, progress=shown(quiet)), as_json)

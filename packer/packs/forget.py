@@ -192,7 +192,10 @@ def _check_others(packs: Sequence[Pack], receipts: Mapping[str, Receipt], key: s
         rows = sum(_rows_of(key, receipt) for receipt in mine)
         if rows == pack.manifest.rows:
             number = pack.manifest.generation
-            raise UsageError(f"{pack.root}: generation {number} has no other row; delete it: packer gc {pack.root}")
+            raise UsageError(
+                f"{pack.root}: generation {number} has no other row; delete the pack, or an old generation: "
+                f"packer gc --keep 1 --grace 0 {pack.root}"
+            )
 
 
 def _proof(out: Path, key: str, packs: Sequence[Pack], receipts: Mapping[str, Receipt]) -> Forgotten:

@@ -48,14 +48,14 @@ def row_files(field: Field, key: str, pixels: NDArray[Any], colours: bool) -> It
         planes = unpack_bits(pixels, len(field.classes or ())) if field.form == BITS else pixels
         for plane, seg_class in zip(planes, field.classes.classes if field.classes else (), strict=True):
             if plane.any():
-                yield RowFile(f"{folder}/{file_name(seg_class.name, '')}/{name}.png", _png(plane * np.uint8(255)))
+                yield RowFile(f"{folder}/{file_name(seg_class.name, '')}/{name}.png", png(plane * np.uint8(255)))
         return
     image = as_image(field, pixels)
     if field.kind == CLASSES and colours:
         assert field.classes is not None
         image = field.classes.palette.lookup[image]
     if image.dtype.str in _PNG and (image.ndim == 2 or image.shape[2] == len(COLOUR_BANDS)):
-        yield RowFile(f"{folder}/{name}.png", _png(image))
+        yield RowFile(f"{folder}/{name}.png", png(image))
     else:
         yield RowFile(f"{folder}/{name}.npy", _npy(image))
 
@@ -98,9 +98,9 @@ def class_lines(field: Field) -> str:
     return text.getvalue()
 
 
-def _png(image: NDArray[Any]) -> bytes:
+def png(image: NDArray[Any]) -> bytes:
     """Return a PNG. OpenCV has blue first."""
-    encoded, data = cv2.imencode(".png", image if image.ndim == 2 else image[:, :, ::-1])
+    encoded, data = cv2.imencode(".png", image if image.ndim == 2 else np.ascontiguousarray(image[:, :, ::-1]))
     assert encoded, "an array of 8 or 16 bits with one or three bands is a PNG"
     return bytes(data)
 

@@ -25,18 +25,9 @@ if TYPE_CHECKING:
 
 def next_manifest(number: int, recipe: Recipe, receipts: AllReceipts) -> tuple[Manifest, bytes]:
     """Return the manifest of generation `number`, and its shard table."""
-    table = table_header(len(receipts)) + _records(receipts, [field.name for field in recipe.fields]).tobytes()
-    manifest = Manifest(
-        generation=number,
-        created=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        storage=recipe.storage,
-        fields=tuple(_as_packed(field, receipts) for field in recipe.fields),
-        splits=_splits(receipts, recipe.fields),
-        bytes=sum(facts.bytes for facts in receipts.values()),
-        table=hashlib.sha256(table).hexdigest(),
-        recipe=recipe.to_json(),
-    )
-    return manifest, table
+    created = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    without_shards = Manifest(number, created, recipe.storage, recipe.fields, (), 0, "", recipe.to_json())
+    return remade_manifest(without_shards, receipts)
 
 
 def remade_manifest(before: Manifest, receipts: AllReceipts) -> tuple[Manifest, bytes]:

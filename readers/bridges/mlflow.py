@@ -15,6 +15,7 @@ from mlflow.data.dataset_source import DatasetSource
 from mlflow.data.meta_dataset import MetaDataset
 
 from readers.by_format import open_dataset
+from readers.contract.errors import RequestError
 from readers.dataset import SegDataset
 from readers.training_receipt import packs_of
 
@@ -42,7 +43,7 @@ class GenerationSource(DatasetSource):
 
     @classmethod
     def _resolve(cls, raw_source: object) -> GenerationSource:
-        raise NotImplementedError(f"{raw_source}: give log_input a receipt")
+        raise RequestError(f"{raw_source}: give log_input what receipt() returns")
 
     def to_dict(self) -> dict[str, Any]:
         return {"uri": self.uri, "generation": self.generation, "split": self.split, "fold": self.fold}

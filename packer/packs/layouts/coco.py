@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.errors import UsageError
-from packer.packs.layouts.layout import LaidOut, Roles, RowOfPack, png, split_name
-from packer.packs.write_rows import RowFile
+from packer.packs.layouts.layout import LaidOut, Roles, RowOfPack, split_name
+from packer.packs.write_rows import RowFile, png
 
 IMAGES, OBJECTS = "annotations/images_{}.txt", "annotations/objects_{}.txt"
 """Lists while rows are written. At the end they become one file."""

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from packer.packs.layouts.layout import LaidOut, Roles, RowOfPack, png, split_name
-from packer.packs.write_rows import RowFile
+from packer.packs.layouts.layout import LaidOut, Roles, RowOfPack, split_name
+from packer.packs.write_rows import RowFile, png
 
 
 class ImagefolderLayout:

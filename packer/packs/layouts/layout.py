@@ -27,7 +27,7 @@ TEST = "test"
 
 @dataclass(frozen=True)
 class RowOfPack:
-    """A row of a pack, whose numbers are read when they are asked for."""
+    """A row of a pack, with its stored numbers by the names of the fields that it has."""
 
     split: str
     key: str
@@ -124,20 +124,11 @@ def split_name(split: str) -> str:
     return "train" if split == ALL else split
 
 
-def png(image: NDArray[Any]) -> bytes:
-    """Return a PNG. OpenCV has blue first."""
-    return _encoded(".png", image, [])
-
-
 def jpeg(image: NDArray[Any]) -> bytes:
     """Return a JPEG of the best quality, with all of its colours: its pixels are 1 or 2 off."""
     factor = int(cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444)
     options = [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY, cv2.IMWRITE_JPEG_SAMPLING_FACTOR, factor]
-    return _encoded(".jpg", image, list(map(int, options)))
-
-
-def _encoded(kind: str, image: NDArray[Any], options: list[int]) -> bytes:
-    done, data = cv2.imencode(kind, image if image.ndim == 2 else np.ascontiguousarray(image[:, :, ::-1]), options)
-    if not done:
-        raise UsageError(f"a picture of {image.shape} {image.dtype} is no {kind}")
+    turned = image if image.ndim == 2 else np.ascontiguousarray(image[:, :, ::-1])
+    encoded, data = cv2.imencode(".jpg", turned, list(map(int, options)))
+    assert encoded, "an array of 8 bits with one or three bands is a JPEG"
     return bytes(data)

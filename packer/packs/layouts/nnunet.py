@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.errors import UsageError
-from packer.packs.layouts.layout import TEST, LaidOut, Roles, RowOfPack, png
-from packer.packs.write_rows import RowFile
+from packer.packs.layouts.layout import TEST, LaidOut, Roles, RowOfPack
+from packer.packs.write_rows import RowFile, png
 from packer.packs.write_volumes import IGNORE, SUFFIX, as_volume, packed
 
 BACKGROUND = "background"

@@ -12,8 +12,8 @@ import yaml
 from numpy.typing import NDArray
 
 from packer.errors import UsageError
-from packer.packs.layouts.layout import LaidOut, Roles, RowOfPack, png, split_name
-from packer.packs.write_rows import RowFile
+from packer.packs.layouts.layout import LaidOut, Roles, RowOfPack, split_name
+from packer.packs.write_rows import RowFile, png
 
 IGNORED = 255
 IMAGES = "images"
