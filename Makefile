@@ -23,7 +23,7 @@ PIXELS = annotations_coco_shapes build build_golden contract_other_fields contra
 	readers_encodings readers_holding readers_laws readers_loader readers_mix readers_native readers_scaled readers_slot_loader \
 	readers_tiles sources_pack_fields
 
-.PHONY: demo test test-all recipes docs samples picture pictures clean
+.PHONY: demo test test-all recipes docs docs-version samples picture pictures clean
 
 demo: $(VENV)/demo.installed
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps .
@@ -51,6 +51,13 @@ docs: $(VENV)/docs.installed
 	$(VENV)/bin/python tools/run checks.cli_page
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet --strict
 
+# A version of the site in the branch gh-pages; a release is also "latest".
+docs-version: docs
+	git config user.name >/dev/null || git config user.name "segpack contributors"
+	git config user.email >/dev/null || git config user.email "segpack@localhost"
+	$(VENV)/bin/mike deploy $(PUSH) --update-aliases $(VERSION) $(if $(filter main,$(VERSION)),,latest)
+	$(if $(filter main,$(VERSION)),,$(VENV)/bin/mike set-default $(PUSH) latest)
+
 pictures: picture $(VENV)/test.installed
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
 	$(VENV)/bin/python tools/run pictures
@@ -59,7 +66,7 @@ samples picture: $(VENV)/demo.installed
 	$(VENV)/bin/python tools/run $@
 
 $(VENV)/demo.installed: setup.cfg constraints.txt tools/make_venv
-	tools/make_venv $(PYTHON) $(VENV) .
+	tools/make_venv $(PYTHON) $(VENV) ".[torch]"
 	touch $@
 
 $(VENV)/test.installed: setup.cfg constraints.txt tools/make_venv

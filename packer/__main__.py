@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import gc
-import resource
+import os
 import signal
 import sys
-
-from packer.signals import exit_at_once, handle_signals
 
 NO_MEMORY = ("failed to map segment", "annot allocate memory", "Unable to allocate")
 """Words of the dynamic loader and of numpy."""
 NO_THREAD = "can't start new thread"
+WINDOWS = "runs on Linux and macOS, so start it in WSL; Windows itself reads packs: from readers import open_dataset"
 
 
 def main() -> None:
     """Run the command line. Before it is loaded and after it is done, a signal prints no traceback."""
+    if os.name == "nt":
+        sys.exit(f"packer: {WINDOWS}")
+    from packer.signals import exit_at_once, handle_signals
+
     handle_signals(exit_at_once)
     try:
         _command()
@@ -46,12 +49,14 @@ def _why_not_loaded(error: str) -> str:
         return f"too little memory to load the libraries ({error}); {_memory_advice()}"
     return (
         f"OpenCV does not load here ({error}); on a machine without a screen install the headless build:\n"
-        "  pip uninstall opencv-python && pip install opencv-python-headless"
+        "  pip uninstall -y opencv-python && pip install --force-reinstall --no-deps opencv-python-headless"
     )
 
 
 def _memory_advice(other: str = "") -> str:
     """Name the limit of this shell, if it has one: `ulimit -v` counts addresses, which libraries reserve."""
+    import resource
+
     most = resource.getrlimit(resource.RLIMIT_AS)[0]
     if most != resource.RLIM_INFINITY:
         return f"the limit of addresses (ulimit -v) is {most >> 20} MiB: raise it to 2 GiB or more, or remove it"

@@ -120,7 +120,12 @@ _MODULES = {
 def __getattr__(name: str) -> object:
     """Import a public name when it is first used: most need torch, which takes seconds to import."""
     if name in __all__:
-        return getattr(import_module(_MODULES.get(name, "readers.by_format")), name)
+        try:
+            return getattr(import_module(_MODULES.get(name, "readers.by_format")), name)
+        except ModuleNotFoundError as error:
+            if error.name != "torch":
+                raise
+            raise ImportError(f"readers.{name} needs PyTorch: pip install torch") from error
     raise AttributeError(f"module 'readers' has no attribute {name!r}")
 
 

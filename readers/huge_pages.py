@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import mmap
 from contextlib import suppress
+from typing import Any
 
 HUGE = 2 << 20
 """The size of a huge page. Smaller memory has ordinary pages."""
+_OPTIONS: dict[str, Any] = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 
 
 def whole_pages(size: int) -> int:
@@ -18,7 +20,7 @@ def whole_pages(size: int) -> int:
 def map_memory(size: int) -> mmap.mmap:
     """Map at least `size` bytes, all zero. Raise MemoryError if the system does not give them."""
     try:
-        block = mmap.mmap(-1, whole_pages(size), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        block = mmap.mmap(-1, whole_pages(size), **_OPTIONS)
     except (OSError, OverflowError) as error:
         raise MemoryError(f"{size:,} bytes at once are more than this system gives") from error
     if size >= HUGE:

@@ -8,6 +8,7 @@ from pathlib import Path
 from readers.contract.errors import ReadError
 from readers.contract.json_entry import loads
 from readers.contract.manifest import Manifest, generation_path
+from readers.contract.system import host, open_to_read
 from readers.pack import Pack
 from readers.stores.locks import ReadLock
 from readers.stores.private_folder import is_private, private_folder
@@ -56,7 +57,7 @@ def registered() -> list[Path]:
     if path is None:
         return []
     try:
-        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        file = open_to_read(path, "O_NONBLOCK")
         try:
             listed = loads(os.read(file, MOST_REGISTRY_BYTES))
         finally:
@@ -76,7 +77,7 @@ def registry() -> Path | None:
         if not home.startswith("/"):
             return None
         cache = f"{home}/.cache"
-    return Path(cache, "segpack", f"staged-{os.uname().nodename}.json")
+    return Path(cache, "segpack", f"staged-{host()}.json")
 
 
 def copies(parent: Path) -> list[Path]:

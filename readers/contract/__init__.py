@@ -7,5 +7,5 @@ of a document is reported together. `errors` has the exceptions, `files` the che
 `mapped` their memory maps.
 """
 
-VERSION = "0.1.0"
+VERSION = "0.2.0"
 """The version of the distribution."""

@@ -11,6 +11,8 @@ from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 
+from readers.contract.system import host
+
 PARTIAL = ".partial-"
 """The prefix of folders that hold unfinished files. The machine and the process id follow."""
 _NAMESPACE = ("/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid")
@@ -22,7 +24,7 @@ def machine() -> str:
 
     It stands for the host, its boot and the namespace of the ids: two containers of one host have equal ids.
     """
-    facts = [os.uname().nodename]
+    facts = [host()]
     with suppress(OSError):  # only Linux has these
         facts += [Path(_NAMESPACE[0]).read_text(), os.readlink(_NAMESPACE[1])]  # noqa: PTH115 - it is not a path
     return blake2b("\0".join(facts).encode(), digest_size=8).hexdigest()
@@ -81,7 +83,9 @@ def make_folder(folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Bring the names in a folder to the disk."""
+    """Bring the names in a folder to the disk. Windows has no call for it."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

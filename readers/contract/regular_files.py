@@ -15,9 +15,9 @@ from typing import BinaryIO
 from blake3 import blake3
 
 from readers.contract.files import digest_of
+from readers.contract.system import open_to_read
 
 NOT_REGULAR = "is not a regular file"
-_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 class NotRegularError(OSError):
@@ -27,7 +27,7 @@ class NotRegularError(OSError):
 def open_raw(path: Path | str) -> BinaryIO:
     """Open a regular file for reading. Never wait for another process."""
     try:
-        descriptor = os.open(path, _FLAGS)
+        descriptor = open_to_read(path, "O_NONBLOCK", "O_NOCTTY")
     except OSError as error:
         if error.errno in (errno.ENXIO, errno.ENODEV):  # a socket, or a device without a driver
             raise NotRegularError(error.errno, NOT_REGULAR, str(path)) from None

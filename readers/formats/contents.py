@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from readers.contract.errors import DamagedError
 from readers.contract.mapped import map_file
+from readers.contract.system import open_to_read, read_into
 
 
 class OpenFile:
@@ -36,7 +37,7 @@ class OpenFile:
         """Read bytes from a position on, until the array is full."""
         done = 0
         while done < len(out):
-            count = os.preadv(self._file, [out[done:].data], start + done)
+            count = read_into(self._file, out[done:].data, start + done)
             if count == 0:
                 raise DamagedError(f"{self._path}: ends before byte {start + len(out)}; was it cut short?")
             done += count
@@ -59,7 +60,7 @@ def contents(path: Path) -> Iterator[Contents]:
 @contextmanager
 def open_file(path: Path) -> Iterator[OpenFile]:
     """Open a file for reading without a map."""
-    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    file = open_to_read(path)
     try:
         yield OpenFile(path, file)
     finally:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from readers.contract.errors import DamagedError
 from readers.contract.fields import KEY
+from readers.contract.system import open_to_read, read_at
 from readers.formats.column import Column, ShardFacts, damage_at, load_texts, plain_dtype, whole_column
 from readers.formats.flat_columns import rows_of, stored_names
 from readers.formats.shard import Shard
@@ -52,8 +53,8 @@ def _column(path: Path) -> Column:
 def _head(path: Path, count: int) -> bytes:
     """Return the first bytes of a file. A file object, of every column of every shard, takes five times as long."""
     with damage_at(path):
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        file = open_to_read(path)
         try:
-            return os.pread(file, count, 0)
+            return read_at(file, count, 0)
         finally:
             os.close(file)

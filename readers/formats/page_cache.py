@@ -13,9 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from readers.contract.system import open_to_read, user
+
 Bytes = NDArray[np.uint8]
 Spans = Sequence[tuple[int, int]]
 """The first byte of each span, and the byte after its last."""
+_ADVICE = hasattr(mmap, "MADV_WILLNEED")
+"""True where the system takes advice about mapped bytes. Windows does not."""
 
 
 def absent(path: Path, data: Bytes, starts: Sequence[int]) -> list[int]:
@@ -32,6 +36,8 @@ def absent(path: Path, data: Bytes, starts: Sequence[int]) -> list[int]:
 
 def prefetch(data: Bytes, spans: Spans) -> None:
     """Ask the kernel to read these spans of a mapped file; this does not wait for the disk."""
+    if not _ADVICE:
+        return
     base = _address(data)
     for start, stop in spans:
         page = (base + start) & -mmap.PAGESIZE
@@ -55,13 +61,16 @@ def resident(path: Path, data: Bytes, spans: Spans) -> tuple[int, int] | None:
 
 def drop(path: Path, data: Bytes, spans: Spans) -> None:
     """Remove these spans from this process and from the page cache, except pages that other processes use."""
+    if not _ADVICE:
+        return
     base = _address(data)
-    file = os.open(path, os.O_RDONLY)
+    file = open_to_read(path)
     try:
         for start, stop in spans:
             page = (base + start) & -mmap.PAGESIZE
             _libc().madvise(page, base + stop - page, mmap.MADV_DONTNEED)
-            os.posix_fadvise(file, start, stop - start, os.POSIX_FADV_DONTNEED)
+            if hasattr(os, "posix_fadvise"):  # macOS has none
+                os.posix_fadvise(file, start, stop - start, os.POSIX_FADV_DONTNEED)
     finally:
         os.close(file)
 
@@ -76,7 +85,7 @@ def _reports_memory(path: Path) -> bool:
 
     It does so only to processes that may write the file; to others every page seems to be in memory.
     """
-    return os.access(path, os.W_OK) or path.stat().st_uid == os.geteuid()
+    return _ADVICE and (os.access(path, os.W_OK) or path.stat().st_uid == user())
 
 
 @cache

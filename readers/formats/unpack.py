@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from readers.contract.errors import DamagedError
 from readers.contract.fields import JPEG, ZSTD, Field
 from readers.contract.kernels import kernel
+from readers.contract.library import library
 
 KERNEL = kernel("readers.formats.planes_kernel")
 _MINE = threading.local()
@@ -39,8 +40,7 @@ def unpack_bytes(encoding: str, stored: NDArray[np.uint8], out: NDArray[Any]) ->
 
 def _from_zstd(stored: NDArray[np.uint8], out: NDArray[Any]) -> bool:
     """Unpack a frame of Zstandard. Return whether it holds this number of bytes."""
-    import zstandard
-
+    zstandard: Any = library("zstandard", "rows stored as zstd")
     if not hasattr(_MINE, "zstd"):
         _MINE.zstd = zstandard.ZstdDecompressor()
     frame = stored.data
@@ -68,8 +68,7 @@ def decode_jpeg(
 ) -> NDArray[np.uint8] | None:
     """Return the pixels (H, W, bands) of a JPEG file, in `out` or in memory of this thread. None if it does not have
     this shape (bands, H, W), or is not whole."""
-    import simplejpeg
-
+    simplejpeg: Any = library("simplejpeg", "rows stored as jpeg")
     bands, height, width = shape
     try:
         *size, colours, _ = simplejpeg.decode_jpeg_header(stored)

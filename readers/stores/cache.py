@@ -28,6 +28,7 @@ from typing import Protocol
 from readers.contract.errors import DamagedError, NoPackError, ReadError, RequestError
 from readers.contract.manifest import GENERATIONS, MANIFEST, MOST_BYTES, SHARDS, Manifest, generation_path
 from readers.contract.receipt import SUFFIX
+from readers.contract.system import open_flags
 from readers.stores.evict import Budget, CacheFullError, unusable
 from readers.stores.fetch import ExpectedFile, Fetcher, read_small, wanted_table
 from readers.stores.helper import Helper
@@ -241,7 +242,7 @@ def _free(folder: Path) -> int:
 
 def _shared_counter(path: Path) -> mmap.mmap:
     """Map 8 bytes that all processes see."""
-    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b") as file:
+    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | open_flags(), 0o600), "r+b") as file:
         if os.fstat(file.fileno()).st_size < 8:
             os.ftruncate(file.fileno(), 8)
         return mmap.mmap(file.fileno(), 8)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -13,6 +12,7 @@ from stat import S_ISREG
 from readers.contract.atomic import PARTIAL, make_folder, move_into_place, partial, sync_folder, write_atomic
 from readers.contract.errors import StoreError
 from readers.contract.files import BUFFER, plain_file
+from readers.contract.system import lock_file, open_to_read
 from readers.stores.store import Data, Listed, Store, Version, check_name
 
 READ, WRITTEN = "read", "written"
@@ -128,10 +128,10 @@ class FolderStore:
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """Hold a lock on the folder itself. On a file system without such locks the lock of the pack has to do."""
-        folder = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        folder = open_to_read(self.root, "O_DIRECTORY")
         try:
             try:
-                fcntl.flock(folder, fcntl.LOCK_EX)
+                lock_file(folder)
             except OSError as error:
                 if error.errno not in _NO_LOCKS:
                     raise

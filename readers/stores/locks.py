@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import stat
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from readers.contract.system import lock_file, open_flags, open_to_read, read_at, unlock_file
 
 
 class ReadLock:
@@ -23,7 +24,7 @@ class ReadLock:
     def __init__(self, path: Path, wait: bool = False) -> None:
         self.file = _opened(path)
         self._close = weakref.finalize(self, os.close, self.file)
-        fcntl.flock(self.file, fcntl.LOCK_SH | (0 if wait else fcntl.LOCK_NB))
+        lock_file(self.file, shared=True, wait=wait)
         if not _is_at(self.file, path) or not stat.S_ISREG(os.fstat(self.file).st_mode):
             self.close()
             raise FileNotFoundError(path)  # it was replaced before it was locked
@@ -38,15 +39,15 @@ class ReadLock:
 
     def head(self, count: int) -> bytes:
         """Return the first `count` bytes of the file."""
-        return os.pread(self.file, count, 0)
+        return read_at(self.file, count, 0)
 
 
 @contextmanager
 def only_owner(path: Path) -> Iterator[int]:
     """Wait until no other thread or process has the lock of this file, which is made; hold it, and yield the file."""
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    file = os.open(path, os.O_RDWR | os.O_CREAT | open_flags("O_NOFOLLOW"), 0o600)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        lock_file(file)
         yield file
     finally:
         _release(file)
@@ -69,7 +70,7 @@ def only_fetcher(path: Path) -> Iterator[None]:
 def _opened(path: Path) -> int:
     """Open a file to lock it. A link is not followed, and a pipe not waited for."""
     try:
-        return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        return open_to_read(path, "O_NOFOLLOW", "O_NONBLOCK")
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO):
             raise FileNotFoundError(path) from error
@@ -93,7 +94,7 @@ def if_unused(path: Path) -> Iterator[bool]:
         return
     try:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_file(file, wait=False)
         except BlockingIOError:
             yield False
             return
@@ -104,5 +105,5 @@ def if_unused(path: Path) -> Iterator[bool]:
 
 def _release(file: int) -> None:
     """Release a lock and close its file. Closing alone would leave it to processes that were forked with the file."""
-    fcntl.flock(file, fcntl.LOCK_UN)
+    unlock_file(file)
     os.close(file)

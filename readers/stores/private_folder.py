@@ -8,11 +8,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from readers.contract.atomic import sync_folder
+from readers.contract.system import user
 
 
 def private_folder(parent: Path) -> Path:
     """Return the folder of this user's copies below a folder."""
-    return parent / f"segpack-{os.geteuid()}"
+    return parent / f"segpack-{user()}"
 
 
 def is_private(folder: Path) -> bool:
@@ -21,7 +22,7 @@ def is_private(folder: Path) -> bool:
         status = os.lstat(folder)
     except OSError:
         return False
-    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == user() and not status.st_mode & 0o077
 
 
 def target_problem(target: Path) -> str | None:

@@ -23,6 +23,13 @@ PAGES = {
     "CHANGELOG.md": "CHANGELOG.md",
 }
 """Pages that lie outside docs/: the path in the repository, and the name on the site."""
+FACTS = (
+    "Commands are `packer COMMAND`; `packer COMMAND --help` lists the options, and cli.md has them all. "
+    "Before you propose options for a folder, run `packer probe --json FOLDER`: it says which the folder needs. "
+    "Data sets come from `from readers import open_dataset`."
+)
+MENU: list[tuple[str, Any]] = []
+"""The pages in the order of the menu, each with the title of its part."""
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)#\s]*)(#[^)\s]*)?\)")
 LOADED = re.compile(r"""<(?:script|img|iframe|link rel="(?:stylesheet|preconnect)")[^>]*(?:src|href)="(?:https?:)?//""")
 
@@ -63,8 +70,36 @@ def site_name(path: str) -> str | None:
     return path.removeprefix("docs/") if path.startswith("docs/") and (ROOT / path).is_file() else None
 
 
+def on_nav(nav: Any, **_: Any) -> None:
+    """Keep the pages in the order of the menu."""
+    MENU[:] = [(page.parent.title if page.parent else "Start", page) for page in nav.pages]
+
+
+def index_for_assistants(description: str) -> str:
+    """Return llms.txt: every page with its Markdown file and its first sentence, in the order of the menu."""
+    lines, heading = ["# segpack", "", f"> {description}", "", FACTS], ""
+    for part, page in MENU:
+        if part != heading:
+            lines += ["", f"## {part}", ""]
+        heading = part
+        lines.append(f"- [{page.title}]({page.file.src_uri}): {first_sentence(page.markdown)}")
+    return "\n".join(lines) + "\n"
+
+
+def first_sentence(markdown: str) -> str:
+    """Return the first sentence of a page that is neither heading, picture, table nor code."""
+    text = re.sub(r"^```.*?^```", "", markdown, flags=re.MULTILINE | re.DOTALL)
+    prose = [part for part in re.split(r"\n\n+", text) if not re.match(r"[#!|<\-]", part.strip() or "#")]
+    plain = re.sub(r"\[([^\]]*)\]\([^)]*\)|[*`]", r"\1", " ".join(prose[0].split())) if prose else ""
+    return re.split(r"(?<=[.:])\s", plain)[0].rstrip(":")
+
+
 def on_post_build(config: Any, **_: Any) -> None:
-    """Refuse a site that loads a file from another host."""
-    for path in sorted(Path(config["site_dir"]).rglob("*.html")):
-        if found := LOADED.search(path.read_text(encoding="utf-8")):
-            raise PluginError(f"{os.fspath(path)} loads from the network: {found.group(0)}")
+    """Write llms.txt, and the pages as Markdown next to it. Refuse a site that loads a file from another host."""
+    site = Path(config["site_dir"])
+    (site / "llms.txt").write_text(index_for_assistants(config["site_description"]), encoding="utf-8")
+    for _part, page in MENU:
+        (site / page.file.src_uri).write_text(page.markdown, encoding="utf-8")
+    for path in sorted(site.rglob("*.html")):
+        if loaded := LOADED.search(path.read_text(encoding="utf-8")):
+            raise PluginError(f"{os.fspath(path)} loads from the network: {loaded.group(0)}")

@@ -38,3 +38,22 @@ def write_numbered(raw: Path, image_suffix: str = ".png") -> None:
 def pack_numbered(raw: Path, out: Path) -> None:
     """Pack these folders, each picture with its own size."""
     build_pack(raw, out, labels="index", classes=NAMES, ignore=[str(IGNORED)], size="native", workers=1)
+
+
+def write_streets(folder: Path, image: str = "{split}/images", label: str = "{split}/labels") -> None:
+    """Copy the pictures of the sample scenes, and write their labels as class numbers; void is 255."""
+    for path in sorted(SAMPLES.glob("*/images/*")):
+        split = path.parts[-3]
+        colours = read_picture(SAMPLES / split / "labels" / f"{path.stem}.png")
+        numbers = np.full(colours.shape[:2], IGNORED, np.uint8)
+        for number, colour in enumerate(COLOURS):
+            numbers[(colours == colour).all(-1)] = number
+        write_picture(folder / label.format(split=split) / f"{path.stem}.png", numbers)
+        copy = folder / image.format(split=split) / path.name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(path.read_bytes())
+
+
+def pack_streets(out: Path) -> None:
+    """Pack the sample scenes, each picture with its own size."""
+    build_pack(str(SAMPLES), str(out), size="native", labels="index", ignore=["void"])

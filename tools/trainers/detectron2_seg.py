@@ -6,8 +6,7 @@ tools/run trainers.detectron2_seg [--folder FOLDER]
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ from scenes.pictures import write_picture
 
 from packer import IdsField, build_pack
 from readers.bridges.detectron2 import register_pack
-from trainers.comparison import Comparison, report
+from trainers.comparison import Comparison, Epoch, both_alone_and_with_workers, compared, report
 
 EPOCHS, STEPS, BATCH = 3, 6, 2
 
@@ -120,6 +119,12 @@ def learn(side: str) -> tuple[list[float], float]:
     return np.reshape(trainer.kept, (EPOCHS, STEPS)).mean(1).tolist(), float(found["sem_seg"]["mIoU"])
 
 
+def objects_of(row: dict[str, Any]) -> list[Any]:
+    """Return the numbers of the objects of a sample: classes, boxes and masks; none of a sample without objects."""
+    found = row["instances"]
+    return [found.gt_classes, found.gt_boxes.tensor, found.gt_masks.tensor] if len(found) else []
+
+
 def compare(folder: Path) -> Comparison:
     """Compare augmented batches with their objects, and train from both."""
     logging.getLogger("detectron2").setLevel(logging.ERROR)
@@ -132,44 +137,31 @@ def compare(folder: Path) -> Comparison:
         mapper = DatasetMapper(cfg, True)
         drawn[side] = [mapper(facts) for facts in DatasetCatalog.get(f"{side}_train")]
     pairs = [*zip(drawn["own"], drawn["pack"], strict=True)]
-    apart = [
-        float((mine["image"].float() - packed["image"].float()).abs().max())
-        + float((mine["instances"].gt_classes != packed["instances"].gt_classes).sum())
-        + float((mine["instances"].gt_boxes.tensor - packed["instances"].gt_boxes.tensor).abs().sum())
-        + float((mine["instances"].gt_masks.tensor ^ packed["instances"].gt_masks.tensor).sum())
-        for mine, packed in pairs
-        if len(mine["instances"])
-    ]
     trained = {side: learn(side) for side in drawn}
-    return Comparison(
+    return compared(
         "Detectron2",
         detectron2.__version__,
-        samples=len(apart),
-        values=sum(mine["image"].numel() for mine, _ in pairs),
-        most_apart=max(apart),
-        labels=sum(mine["sem_seg"].numel() for mine, _ in pairs),
-        labels_apart=sum(int((mine["sem_seg"] != packed["sem_seg"]).sum()) for mine, packed in pairs),
-        ignored=sum(int((mine["sem_seg"] == IGNORED).sum()) for mine, _ in pairs),
-        losses={side: losses for side, (losses, _) in trained.items()},
+        samples=len(pairs),
+        images=[(mine["image"], packed["image"]) for mine, packed in pairs],
+        labels=[
+            *((mine["sem_seg"], packed["sem_seg"]) for mine, packed in pairs),
+            *zip(*(chain.from_iterable(map(objects_of, side)) for side in zip(*pairs, strict=True)), strict=True),
+        ],
+        runs=trained,
         metric="mIoU of SemSegEvaluator",
-        scores={side: score for side, (_, score) in trained.items()},
-        note="with Detectron2's augmentation; most_apart covers classes, boxes and masks of objects",
+        ignored=IGNORED,
+        note="with Detectron2's augmentation; labels are those of pixels, and classes, boxes and masks of objects",
     )
 
 
-def loaders(folder: Path) -> dict[str, Callable[[], Iterable[object]]]:
+def loaders(folder: Path) -> dict[str, Epoch]:
     """Return an epoch of each, with Detectron2's augmentation."""
     prepare(folder)
 
-    def epoch(side: str, workers: int) -> Callable[[], Iterable[object]]:
+    def epoch(side: str, workers: int) -> Epoch:
         return lambda: islice(batches(side, workers), STEPS)
 
-    return {
-        "own": epoch("own", 0),
-        "own, 2 workers": epoch("own", 2),
-        "pack": epoch("pack", 0),
-        "pack, 2 workers": epoch("pack", 2),
-    }
+    return both_alone_and_with_workers(epoch)
 
 
 def main() -> None:

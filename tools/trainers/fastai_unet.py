@@ -12,7 +12,6 @@ from random import Random
 from typing import Any
 
 import fastai
-import torch
 from fastai.data.all import DataBlock, get_image_files
 from fastai.learner import Learner
 from fastai.losses import CrossEntropyLossFlat
@@ -24,7 +23,7 @@ from scenes.numbered import IGNORED, NAMES, pack_numbered, write_numbered
 from torch import nn
 
 from readers.bridges.fastai import pack_dataloaders
-from trainers.comparison import Comparison, report
+from trainers.comparison import Comparison, Epoch, compared, report
 
 EPOCHS = 3
 
@@ -73,23 +72,20 @@ def compare(folder: Path) -> Comparison:
     sides = prepare(folder, bs=2, num_workers=0)
     pairs = [*zip(sides["own"].valid, sides["pack"].valid, strict=True)]
     trained = {side: learn(dls) for side, dls in prepare(folder, Flip(), bs=2, num_workers=0).items()}
-    return Comparison(
+    return compared(
         "fastai",
         fastai.__version__,
         samples=sum(len(own[0]) for own, _ in pairs),
-        values=sum(own[0].numel() for own, _ in pairs),
-        most_apart=max(float(torch.as_tensor(own[0] - packed[0]).abs().max()) for own, packed in pairs),
-        labels=sum(own[1].numel() for own, _ in pairs),
-        labels_apart=sum(int((own[1] != packed[1]).sum()) for own, packed in pairs),
-        ignored=sum(int((own[1] == IGNORED).sum()) for own, _ in pairs),
-        losses={side: losses for side, (losses, _) in trained.items()},
+        images=[(own[0], packed[0]) for own, packed in pairs],
+        labels=[(own[1], packed[1]) for own, packed in pairs],
+        runs=trained,
         metric="DiceMulti",
-        scores={side: score for side, (_, score) in trained.items()},
+        ignored=IGNORED,
         note="losses differ behind the fifth digit: fastai has pictures of files in memory with channels last",
     )
 
 
-def loaders(folder: Path) -> dict[str, Callable[[], Iterable[object]]]:
+def loaders(folder: Path) -> dict[str, Epoch]:
     """Return an epoch of each, mirrored at random."""
     found: dict[str, Callable[[], Iterable[object]]] = {}
     for workers in (0, 2):

@@ -10,12 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 import torch
 import transformers
 from PIL import Image
-from scenes.pictures import write_picture
+from scenes.discs import NAMES, pack_discs, write_discs
 from torch.utils.data import DataLoader, Dataset
 from transformers import (
     Mask2FormerConfig,
@@ -27,11 +26,9 @@ from transformers import (
     set_seed,
 )
 
-from packer import build_pack
 from readers.bridges.huggingface import ObjectRows, collate_objects
-from trainers.comparison import Comparison, report
+from trainers.comparison import Comparison, Epoch, compared, report
 
-NAMES = ["disc", "block"]
 SPLITS = {"train": 12, "val": 4}
 SIDE = 96
 PROCESSOR = Mask2FormerImageProcessor(size={"height": 64, "width": 64})
@@ -60,33 +57,8 @@ class FileRows(Dataset[Any]):
 
 def write_both(folder: Path) -> dict[str, Callable[[str], Dataset[Any]]]:
     """Draw discs and blocks as raw files, and pack them. Return what opens a split of each."""
-    numbers = np.random.default_rng(5)
-    for split, count in SPLITS.items():
-        for row in range(count):
-            picture = numbers.integers(0, 60, (SIDE, SIDE, 3), np.uint8)
-            label, ids = np.zeros((2, SIDE, SIDE), np.uint8)
-            for number in range(1, 2 + row % 4):
-                kind, (x, y), size = (
-                    int(numbers.integers(2)),
-                    numbers.integers(20, 76, 2).tolist(),
-                    8 + 3 * number,
-                )
-                mask = np.zeros((SIDE, SIDE), np.uint8)
-                if kind == 0:
-                    cv2.circle(mask, (x, y), size, 1, -1)
-                else:
-                    cv2.rectangle(mask, (x - size, y - size), (x + size, y + size // 2), 1, -1)
-                label[mask > 0], ids[mask > 0] = kind + 1, number
-                picture[mask > 0] = np.array([(60, 90, 250), (250, 90, 60)], np.uint8)[kind]
-            both = np.stack([label, ids, np.zeros_like(ids)], -1)
-            for place, pixels in {"images": picture, "labels": label, "instances": ids, "annotations": both}.items():
-                write_picture(folder / "raw" / split / place / f"{row:02}.png", pixels)
-    places = {name: f"{{split}}/{name}s/{{key}}.png" for name in ("image", "label", "instance")}
-    ids_field = {"name": "instance", "kind": "ids", "from": places["instance"]}
-    build_pack(
-        str(folder / "raw"), str(folder / "pack"), size="native", labels="index", image=places["image"],
-        label=places["label"], classes=["background", *NAMES], fields=[ids_field],
-    )  # fmt: skip
+    write_discs(folder / "raw", SPLITS, SIDE)
+    pack_discs(folder / "raw", folder / "pack")
     return {
         "own": lambda split: FileRows(folder / "raw" / split),
         "pack": lambda split: ObjectRows(folder / "pack", split, PROCESSOR),
@@ -115,9 +87,9 @@ def trained(train: Any, val: Any, out: Path) -> tuple[list[float], float]:
     return losses, float(trainer.evaluate()["eval_loss"])
 
 
-def flat(batch: dict[str, Any], *names: str) -> torch.Tensor:
-    """Return the numbers of a batch in a row: tensors, or lists of tensors."""
-    return torch.cat([part.flatten().float() for name in names for part in batch[name]])
+def flat(pair: Iterable[dict[str, Any]], *names: str) -> tuple[torch.Tensor, ...]:
+    """Return the numbers of two batches, each in a row: of tensors, or of lists of tensors."""
+    return tuple(torch.cat([part.flatten().float() for name in names for part in batch[name]]) for batch in pair)
 
 
 def compare(folder: Path) -> Comparison:
@@ -129,24 +101,22 @@ def compare(folder: Path) -> Comparison:
         for own, pack in zip(opened["own"], opened["pack"], strict=True)
         for pair in zip(loader(own), loader(pack), strict=True)
     ]
-    values = [[flat(batch, "pixel_values", "pixel_mask") for batch in pair] for pair in pairs]
-    labels = [[flat(batch, "mask_labels", "class_labels") for batch in pair] for pair in pairs]
-    return Comparison(
-        library="transformers",
-        version=transformers.__version__,
+    return compared(
+        "transformers",
+        transformers.__version__,
         samples=sum(len(own["pixel_values"]) for own, _ in pairs),
-        values=sum(own.numel() for own, _ in values),
-        most_apart=max(float((own - pack).abs().max()) for own, pack in values),
-        labels=sum(own.numel() for own, _ in labels),
-        labels_apart=sum(int((own != pack).sum()) for own, pack in labels),
-        ignored=0,
-        losses={side: run[0] for side, run in runs.items()},
+        images=[
+            (flat(own, "pixel_values", "pixel_mask"), flat(pack, "pixel_values", "pixel_mask")) for own, pack in pairs
+        ],
+        labels=[
+            (flat(own, "mask_labels", "class_labels"), flat(pack, "mask_labels", "class_labels")) for own, pack in pairs
+        ],
+        runs=runs,
         metric="eval_loss",
-        scores={side: run[1] for side, run in runs.items()},
     )
 
 
-def loaders(folder: Path) -> dict[str, Callable[[], Iterable[object]]]:
+def loaders(folder: Path) -> dict[str, Epoch]:
     """Return what starts an epoch of training batches, by name. The library has no augmentation of its own."""
     rows = {side: opened("train") for side, opened in write_both(folder).items()}
     loader = partial(DataLoader, batch_size=4, shuffle=True, collate_fn=collate_objects)

@@ -5,17 +5,14 @@ tools/run trainers.huggingface_segformer [--folder EMPTY]
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import transformers
 from PIL import Image
-from program import SAMPLES
-from scenes.pictures import read_picture, write_picture
-from scenes.street import CLASSES
+from scenes.numbered import IGNORED, NAMES, pack_streets, write_streets
 from torch.utils.data import DataLoader, Dataset
 from transformers import (
     SegformerConfig,
@@ -26,11 +23,9 @@ from transformers import (
     set_seed,
 )
 
-from packer import build_pack
 from readers.bridges.huggingface import SemanticRows
-from trainers.comparison import Comparison, report
+from trainers.comparison import Comparison, Epoch, compared, report
 
-NAMES = [name for name in CLASSES if name != "void"]
 PROCESSOR = SegformerImageProcessor(size={"height": 64, "width": 96})
 TINY = {
     "depths": (1, 1, 1, 1), "hidden_sizes": (8, 16, 24, 32), "num_attention_heads": (1, 1, 2, 2),
@@ -56,16 +51,8 @@ class FileRows(Dataset[Any]):
 
 def write_both(folder: Path) -> dict[str, Callable[[str], Dataset[Any]]]:
     """Write raw files with class numbers, and a pack of them. Return what opens a split of each."""
-    for path in sorted(SAMPLES.glob("*/images/*")):
-        split = path.parts[-3]
-        colours = read_picture(SAMPLES / split / "labels" / f"{path.stem}.png")
-        label = np.full(colours.shape[:2], 255, np.uint8)
-        for number, name in enumerate(NAMES):
-            label[(colours == CLASSES[name]).all(-1)] = number
-        write_picture(folder / "raw" / split / "labels" / f"{path.stem}.png", label)
-        (folder / "raw" / split / "images").mkdir(exist_ok=True)
-        (folder / "raw" / split / "images" / path.name).write_bytes(path.read_bytes())
-    build_pack(str(SAMPLES), str(folder / "pack"), size="native", labels="index", ignore=["void"])
+    write_streets(folder / "raw")
+    pack_streets(folder / "pack")
     return {
         "own": lambda split: FileRows(folder / "raw" / split),
         "pack": lambda split: SemanticRows(folder / "pack", split, PROCESSOR),
@@ -95,22 +82,19 @@ def compare(folder: Path) -> Comparison:
         for own, pack in zip(opened["own"], opened["pack"], strict=True)
         for pair in zip(DataLoader(own, 4), DataLoader(pack, 4), strict=True)
     ]
-    return Comparison(
-        library="transformers",
-        version=transformers.__version__,
+    return compared(
+        "transformers",
+        transformers.__version__,
         samples=sum(len(own["labels"]) for own, _ in pairs),
-        values=sum(own["pixel_values"].numel() for own, _ in pairs),
-        most_apart=max(float((own["pixel_values"] - pack["pixel_values"]).abs().max()) for own, pack in pairs),
-        labels=sum(own["labels"].numel() for own, _ in pairs),
-        labels_apart=sum(int((own["labels"] != pack["labels"]).sum()) for own, pack in pairs),
-        ignored=sum(int((own["labels"] == 255).sum()) for own, _ in pairs),
-        losses={side: run[0] for side, run in runs.items()},
+        images=[(own["pixel_values"], pack["pixel_values"]) for own, pack in pairs],
+        labels=[(own["labels"], pack["labels"]) for own, pack in pairs],
+        runs=runs,
         metric="eval_loss",
-        scores={side: run[1] for side, run in runs.items()},
+        ignored=IGNORED,
     )
 
 
-def loaders(folder: Path) -> dict[str, Callable[[], Iterable[object]]]:
+def loaders(folder: Path) -> dict[str, Epoch]:
     """Return what starts an epoch of training batches, by name. The library has no augmentation of its own."""
     rows = {side: opened("train") for side, opened in write_both(folder).items()}
     loader = partial(DataLoader, batch_size=16, shuffle=True)
@@ -123,9 +107,9 @@ def loaders(folder: Path) -> dict[str, Callable[[], Iterable[object]]]:
     return {name: partial(iter, batches) for name, batches in made.items()}
 
 
-def enlarge() -> None:
+def enlarge(side: int = 512) -> None:
     """Take the size of the library, for `trainers.speed`."""
-    PROCESSOR.size = {"height": 512, "width": 512}
+    PROCESSOR.size = {"height": side, "width": side}
 
 
 def main() -> None:

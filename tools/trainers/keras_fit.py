@@ -6,7 +6,7 @@ tools/run trainers.keras_fit [--folder FOLDER]
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scenes.numbered import IGNORED, NAMES, pack_numbered, write_numbered
 
 from readers.by_format import open_dataset
-from trainers.comparison import Comparison, report
+from trainers.comparison import Comparison, Epoch, compared, report
 
 os.environ.setdefault("KERAS_BACKEND", "torch")
 import keras
@@ -86,23 +86,20 @@ def compare(folder: Path) -> Comparison:
         "own": learn(FileBatches(raw / "train"), FileBatches(raw / "val")),
         "pack": learn(PackSequence(opened["train"], BATCH), PackSequence(opened["val"], BATCH)),
     }
-    return Comparison(
+    return compared(
         "Keras",
         keras.version(),
         samples=sum(len(own[0]) for own, _ in pairs),
-        values=sum(own[0].size for own, _ in pairs),
-        most_apart=max(float(np.abs(own[0] - packed[0].astype(np.float32)).max()) for own, packed in pairs),
-        labels=sum(own[1].size for own, _ in pairs),
-        labels_apart=sum(int((own[1] != packed[1]).sum()) for own, packed in pairs),
-        ignored=sum(int((own[1] == IGNORED).sum()) for own, _ in pairs),
-        losses={side: losses for side, (losses, _) in trained.items()},
+        images=[(own[0], packed[0]) for own, packed in pairs],
+        labels=[(own[1], packed[1]) for own, packed in pairs],
+        runs=trained,
         metric="val MeanIoU",
-        scores={side: score for side, (_, score) in trained.items()},
+        ignored=IGNORED,
         note=f"backend {keras.backend.backend()}; the pack gives bytes, and Keras makes floats of them",
     )
 
 
-def loaders(folder: Path) -> dict[str, Callable[[], Iterable[object]]]:
+def loaders(folder: Path) -> dict[str, Epoch]:
     """Return an epoch of each, mirrored at random."""
     raw, pack = prepare(folder)
     train = open_dataset(pack, split="train", label="index")

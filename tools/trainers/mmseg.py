@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import sys
 import types
-from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 from scenes.numbered import IGNORED, NAMES, pack_numbered, write_numbered
 
-from trainers.comparison import Comparison, report
+from trainers.comparison import Comparison, Epoch, both_alone_and_with_workers, compared, report
 
 
 def declare_absent() -> None:
@@ -145,47 +144,38 @@ def compare(folder: Path) -> Comparison:
     own = BaseSegDataset(**{name: plain["own"][name] for name in plain["own"] if name != "type"})
     packed = PackDataset(**{name: plain["pack"][name] for name in plain["pack"] if name != "type"})
     pairs = [*zip(own, packed, strict=True)]
-    labels = [[side["data_samples"].gt_sem_seg.data for side in pair] for pair in pairs]
     logging.getLogger("mmengine").setLevel(logging.ERROR)
     train = datasets(folder, raw, pack, "train", [*DRAWN, *LAST])
     val = datasets(folder, raw, pack, "val", LAST)
     trained = {side: learn(folder, train[side], val[side]) for side in train}
-    return Comparison(
+    return compared(
         "MMSegmentation",
         mmseg.__version__,
         samples=len(pairs),
-        values=sum(mine["inputs"].numel() for mine, _ in pairs),
-        most_apart=max(float((mine["inputs"].float() - other["inputs"].float()).abs().max()) for mine, other in pairs),
-        labels=sum(mine.numel() for mine, _ in labels),
-        labels_apart=sum(int((mine != other).sum()) for mine, other in labels),
-        ignored=sum(int((mine == IGNORED).sum()) for mine, _ in labels),
-        losses={side: losses for side, (losses, _) in trained.items()},
+        images=[(mine["inputs"], packed["inputs"]) for mine, packed in pairs],
+        labels=[tuple(side["data_samples"].gt_sem_seg.data for side in pair) for pair in pairs],
+        runs=trained,
         metric="mIoU of IoUMetric",
-        scores={side: score for side, (_, score) in trained.items()},
+        ignored=IGNORED,
         note="with the augmentation of a usual configuration; both draw the same numbers",
     )
 
 
-def loaders(folder: Path) -> dict[str, Callable[[], Iterable[object]]]:
+def loaders(folder: Path) -> dict[str, Epoch]:
     """Return an epoch of each data set with the augmentation of a usual configuration."""
     register_all_modules()
     raw, pack = prepare(folder)
     train = datasets(folder, raw, pack, "train", [*DRAWN, *LAST])
 
-    def epoch(side: str, workers: int) -> Callable[[], Iterable[object]]:
+    def epoch(side: str, workers: int) -> Epoch:
         return lambda: Runner.build_dataloader(loader(train[side], training=True, workers=workers), seed=0)
 
-    return {
-        "own": epoch("own", 0),
-        "own, 2 workers": epoch("own", 2),
-        "pack": epoch("pack", 0),
-        "pack, 2 workers": epoch("pack", 2),
-    }
+    return both_alone_and_with_workers(epoch)
 
 
-def enlarge() -> None:
+def enlarge(side: int = 512) -> None:
     """Take windows of the usual size, for `trainers.speed`."""
-    DRAWN[0]["scale"], DRAWN[1]["crop_size"] = (960, 720), (512, 512)
+    DRAWN[0]["scale"], DRAWN[1]["crop_size"] = (960, 720), (side, side)
 
 
 def main() -> None:

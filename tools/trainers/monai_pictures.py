@@ -5,7 +5,7 @@ tools/run trainers.monai_pictures [--folder FOLDER]
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from monai.transforms import Compose, LoadImaged, RandFlipd, RandSpatialCropd, S
 from scenes.numbered import IGNORED, NAMES, pack_numbered, write_numbered
 
 from readers.bridges.monai import PackList
-from trainers.comparison import Comparison, report
+from trainers.comparison import Comparison, Epoch, compared, report
 
 KEYS = ("image", "label")
 EPOCHS = 3
@@ -86,24 +86,20 @@ def compare(folder: Path) -> Comparison:
         )
         for number, (side, reading) in enumerate({"own": [LOADED], "pack": []}.items())
     }
-    labels = [(own["label"].as_tensor(), packed["label"].as_tensor()) for own, packed in pairs]
-    return Comparison(
+    return compared(
         "MONAI",
         monai.__version__,
         samples=len(pairs),
-        values=sum(own["image"].numel() for own, _ in pairs),
-        most_apart=max(float((own["image"] - packed["image"]).abs().max()) for own, packed in pairs),
-        labels=sum(own.numel() for own, _ in labels),
-        labels_apart=sum(int((own != packed).sum()) for own, packed in labels),
-        ignored=sum(int((own == IGNORED).sum()) for own, _ in labels),
-        losses={side: losses for side, (losses, _) in trained.items()},
+        images=[(own["image"], packed["image"]) for own, packed in pairs],
+        labels=[(own["label"], packed["label"]) for own, packed in pairs],
+        runs=trained,
         metric="DiceMetric",
-        scores={side: score for side, (_, score) in trained.items()},
+        ignored=IGNORED,
         note="(C,W,H) in both, because LoadImaged reads PNG files with x first",
     )
 
 
-def loaders(folder: Path) -> dict[str, Callable[[], Iterable[object]]]:
+def loaders(folder: Path) -> dict[str, Epoch]:
     """Return an epoch of each loader: files read again, by workers, kept in memory; the pack, in threads."""
     raw, pack = prepare(folder)
     reading, packed = steps(training=True, reading=[LOADED]), Dataset(PackList(pack, "train"), steps(training=True))
@@ -119,9 +115,9 @@ def loaders(folder: Path) -> dict[str, Callable[[], Iterable[object]]]:
     }
 
 
-def enlarge() -> None:
+def enlarge(side: int = 512) -> None:
     """Take windows of the usual size, for `trainers.speed`."""
-    globals()["WINDOW"] = (512, 512)
+    globals()["WINDOW"] = (side, side)
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ tools/run trainers.monai_volumes [--folder FOLDER]
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from monai.transforms import (
 
 from packer import build_pack
 from readers.bridges.monai import PackList
-from trainers.comparison import Comparison, report
+from trainers.comparison import Comparison, Epoch, compared, report
 
 nib: Any = nibabel
 KEYS = ("image", "label")
@@ -108,11 +108,6 @@ def learn(train: Any, val: Any) -> tuple[list[float], float]:
     return losses, float(dice.aggregate())
 
 
-def apart(own: Any, pack: Any) -> float:
-    """Return the largest difference of the voxels and of the affines. Sizes, axes and places must agree."""
-    return max(float((own.as_tensor() - pack.as_tensor()).abs().max()), float((own.affine - pack.affine).abs().max()))
-
-
 def compare(folder: Path) -> Comparison:
     """Compare all scans as they are loaded and turned to RAS, and train from both."""
     raw, pack = prepare(folder)
@@ -131,26 +126,23 @@ def compare(folder: Path) -> Comparison:
         )
         for number, (side, reading) in enumerate({"own": [LOADED], "pack": []}.items())
     }
+    pictures = [(own["image"], packed["image"]) for own, packed in pairs]
     turned_codes = nib.aff2axcodes(pairs[1][1]["image"].affine.numpy())
     stored_codes = nib.aff2axcodes(pairs[0][1]["image"].affine.numpy())
-    return Comparison(
+    return compared(
         "MONAI",
         monai.__version__,
         samples=len(pairs),
-        values=sum(own["image"].numel() for own, _ in pairs),
-        most_apart=max(apart(own["image"], packed["image"]) for own, packed in pairs),
-        labels=sum(own["label"].numel() for own, _ in pairs),
-        labels_apart=sum(int((own["label"] != packed["label"]).sum()) for own, packed in pairs),
-        ignored=0,
-        losses={side: losses for side, (losses, _) in trained.items()},
+        images=[*pictures, *((own.affine, packed.affine) for own, packed in pictures)],
+        labels=[(own["label"], packed["label"]) for own, packed in pairs],
+        runs=trained,
         metric="DiceMetric of sliding_window_inference",
-        scores={side: score for side, (_, score) in trained.items()},
         note=f"Sides and affine are those of LoadImaged: {''.join(stored_codes)} in the file, and after "
-        f'Orientationd("RAS") {"".join(turned_codes)} in both, voxel for voxel. most_apart covers the affines.',
+        f'Orientationd("RAS") {"".join(turned_codes)} in both, voxel for voxel. The affines are compared, too.',
     )
 
 
-def loaders(folder: Path) -> dict[str, Callable[[], Iterable[object]]]:
+def loaders(folder: Path) -> dict[str, Epoch]:
     """Return an epoch of each loader: files read again, by workers, kept in memory; the pack, in threads."""
     raw, pack = prepare(folder)
     reading, packed = steps(training=True, reading=[LOADED]), Dataset(PackList(pack, "train"), steps(training=True))

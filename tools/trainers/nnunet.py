@@ -9,7 +9,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from importlib import import_module
 from importlib.metadata import version
@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from program import REPO
 
-from trainers.comparison import Comparison, report
+from trainers.comparison import Comparison, Epoch, both_alone_and_with_workers, compared, report
 
 CASES = 5
 SIDES = (24, 32, 32)
@@ -120,27 +120,25 @@ def compare(folder: Path) -> Comparison:
     cases = sorted(trainers["own"].dataset_class.get_identifiers(str(folders["own"])))
     loaded = {side: made.dataset_class(str(folders[side]), cases) for side, made in trainers.items()}
     pairs = [
-        [np.array(loaded[side].load_case(case)[field][:]) for side in loaded] for field in (0, 1) for case in cases
+        (np.array(loaded["own"].load_case(case)[field][:]), np.array(loaded["pack"].load_case(case)[field][:]))
+        for field in (0, 1)
+        for case in cases
     ]
-    images, labels = pairs[: len(cases)], pairs[len(cases) :]
     trained = {side: learn(trainer(path, side == "pack")) for side, path in folders.items()}
-    return Comparison(
+    return compared(
         "nnU-Net",
         version("nnunetv2"),
         samples=len(cases),
-        values=sum(own.size for own, _ in images),
-        most_apart=max(float(np.abs(own - packed).max()) for own, packed in images),
-        labels=sum(own.size for own, _ in labels),
-        labels_apart=sum(int((own != packed).sum()) for own, packed in labels),
-        ignored=sum(int((own == -1).sum()) for own, _ in labels),
-        losses={side: losses for side, (losses, _) in trained.items()},
+        images=pairs[: len(cases)],
+        labels=pairs[len(cases) :],
+        runs=trained,
         metric="mean pseudo Dice of the foreground",
-        scores={side: score for side, (_, score) in trained.items()},
+        ignored=-1,
         note="Both draw the same windows and augmentation. -1 marks voxels outside, as ignored ones here.",
     )
 
 
-def loaders(folder: Path) -> dict[str, Callable[[], Iterable[object]]]:
+def loaders(folder: Path) -> dict[str, Epoch]:
     """Return an epoch of nnU-Net's loader over both, with its augmentation."""
 
     def epoch(path: Path, packed: bool, workers: int) -> Iterator[object]:
@@ -149,12 +147,13 @@ def loaders(folder: Path) -> dict[str, Callable[[], Iterable[object]]]:
         batches = made.get_dataloaders()[0]
         yield from (next(batches) for _ in range(STEPS))
 
-    own, pack = prepare(folder)
-    return {
-        f"{side}, {workers} workers" if workers else side: partial(epoch, path, side == "pack", workers)
-        for side, path in (("own", own), ("pack", pack))
-        for workers in (0, 2)
-    }
+    folders = dict(zip(("own", "pack"), prepare(folder), strict=True))
+    return both_alone_and_with_workers(lambda side, workers: partial(epoch, folders[side], side == "pack", workers))
+
+
+def enlarge(side: int = 160) -> None:
+    """Take cases of the usual size, for `trainers.speed`."""
+    globals().update(SIDES=(64, side, side), STEPS=30)
 
 
 def main() -> None:

@@ -7,25 +7,21 @@ No bridge is needed: the library has models, losses and metrics, and takes tenso
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import cv2
-import numpy as np
 import segmentation_models_pytorch as smp
 import torch
-from program import SAMPLES
-from scenes.pictures import read_picture, write_picture
-from scenes.street import CLASSES
+from scenes.numbered import IGNORED, pack_streets, write_streets
+from scenes.pictures import read_picture
 from torch.utils.data import DataLoader, Dataset
 
-from packer import build_pack
 from readers import CenterCrop, Order, RandomCrop, SegDataset, open_dataset
-from trainers.comparison import Comparison, report
+from trainers.comparison import Comparison, Epoch, compared, report
 
-NAMES = [name for name in CLASSES if name != "void"]
 SIZE = (64, 96)
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 """The numbers of `smp.encoders.get_preprocessing_params("resnet18")`, which downloads them."""
@@ -57,16 +53,8 @@ class FileRows(Dataset[Any]):
 
 def write_both(folder: Path) -> tuple[Path, Path]:
     """Write raw files with class numbers, and a pack of them. Return both folders."""
-    for path in sorted(SAMPLES.glob("*/images/*")):
-        place = folder / "raw" / path.parts[-3]
-        colours = read_picture(path.parents[1] / "labels" / f"{path.stem}.png")
-        label = np.full(colours.shape[:2], 255, np.uint8)
-        for number, name in enumerate(NAMES):
-            label[(colours == CLASSES[name]).all(-1)] = number
-        write_picture(place / "labels" / f"{path.stem}.png", label)
-        (place / "images").mkdir(exist_ok=True)
-        (place / "images" / path.name).write_bytes(path.read_bytes())
-    build_pack(str(SAMPLES), str(folder / "pack"), size="native", labels="index", ignore=["void"])
+    write_streets(folder / "raw")
+    pack_streets(folder / "pack")
     return folder / "raw", folder / "pack"
 
 
@@ -80,8 +68,8 @@ def trained(train: Any, val: Batches, classes: int) -> tuple[list[float], float]
     """Train. Return the loss of each epoch, and the library's IoU of the validation split."""
     torch.manual_seed(7)
     model = smp.Unet("resnet18", encoder_weights=None, classes=classes)
-    dice = smp.losses.DiceLoss("multiclass", ignore_index=255)
-    focal = smp.losses.FocalLoss("multiclass", ignore_index=255)
+    dice = smp.losses.DiceLoss("multiclass", ignore_index=IGNORED)
+    focal = smp.losses.FocalLoss("multiclass", ignore_index=IGNORED)
     optimizer = torch.optim.AdamW(model.parameters(), 0.001)
     epochs = []
     for epoch in range(2):
@@ -99,7 +87,7 @@ def trained(train: Any, val: Batches, classes: int) -> tuple[list[float], float]
     with torch.no_grad():
         counts = [
             smp.metrics.get_stats(
-                model(images).argmax(1), labels, mode="multiclass", num_classes=classes, ignore_index=255
+                model(images).argmax(1), labels, mode="multiclass", num_classes=classes, ignore_index=IGNORED
             )
             for images, labels in val
         ]
@@ -118,22 +106,19 @@ def compare(folder: Path) -> Comparison:
         pair for own, ours in zip(opened["own"], opened["pack"], strict=True) for pair in zip(own, ours, strict=True)
     ]
     runs = {side: trained(*batches, len(rows["train"].classes)) for side, batches in opened.items()}
-    return Comparison(
-        library="segmentation_models_pytorch",
-        version=smp.__version__,
+    return compared(
+        "segmentation_models_pytorch",
+        smp.__version__,
         samples=sum(len(own[1]) for own, _ in pairs),
-        values=sum(own[0].numel() for own, _ in pairs),
-        most_apart=max(float((own[0] - ours[0]).abs().max()) for own, ours in pairs),
-        labels=sum(own[1].numel() for own, _ in pairs),
-        labels_apart=sum(int((own[1] != ours[1]).sum()) for own, ours in pairs),
-        ignored=sum(int((own[1] == 255).sum()) for own, _ in pairs),
-        losses={side: run[0] for side, run in runs.items()},
+        images=[(own[0], ours[0]) for own, ours in pairs],
+        labels=[(own[1], ours[1]) for own, ours in pairs],
+        runs=runs,
         metric="IoU (micro)",
-        scores={side: run[1] for side, run in runs.items()},
+        ignored=IGNORED,
     )
 
 
-def loaders(folder: Path) -> dict[str, Callable[[], Iterable[object]]]:
+def loaders(folder: Path) -> dict[str, Epoch]:
     """Return what starts an epoch of training batches of random windows, by name."""
     raw, pack = write_both(folder)
     files = partial(DataLoader, FileRows(raw / "train", random=True), 6, shuffle=True)
@@ -145,9 +130,9 @@ def loaders(folder: Path) -> dict[str, Callable[[], Iterable[object]]]:
     return {name: partial(iter, batches) for name, batches in made.items()}
 
 
-def enlarge() -> None:
+def enlarge(side: int = 512) -> None:
     """Take windows of the usual size, for `trainers.speed`."""
-    globals()["SIZE"] = (512, 512)
+    globals()["SIZE"] = (side, side)
 
 
 def main() -> None:

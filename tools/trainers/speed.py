@@ -2,7 +2,7 @@
 
     tools/run trainers.speed ultralytics_semantic --pairs 240 --rounds 4
 
-    tools/run trainers.speed ultralytics_semantic --model unet --pairs 48 --skip 16 --rounds 2
+    tools/run trainers.speed segmentation_models_pytorch --model unet --side 256 --pairs 96 --skip 24 --rounds 3
 
 The pictures are drawn street scenes of 960x720, JPEG with PNG labels. Without --model nothing is trained: this is the
 rate at which a model could be fed. With one, each batch goes forward and backward through it, on the same cores. Each
@@ -17,7 +17,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,8 @@ from scenes.camera import make_linked_streets
 from scenes.pictures import CLASS_TABLE
 from tables import markdown
 
-Epoch = Callable[[], Iterable[Any]]
+from trainers.comparison import Epoch
+
 Step = Callable[[Any], None]
 
 
@@ -64,12 +65,16 @@ def images_of(batch: Any) -> torch.Tensor:
 
 
 def step_of(name: str) -> Step:
-    """Return a step of training: nothing, three small convolutions, or a Unet with ResNet-18."""
+    """Return a step of training: nothing, three small convolutions, YOLO26n-sem, or a Unet with ResNet-18."""
     if name == "none":
         return lambda batch: None
     if name == "light":
         layers = [torch.nn.Conv2d(3, 8, 3, 4), torch.nn.ReLU(), torch.nn.Conv2d(8, 8, 3), torch.nn.Conv2d(8, 8, 1)]
         model: torch.nn.Module = torch.nn.Sequential(*layers)
+    elif name == "yolo":
+        from ultralytics import YOLO
+
+        model = YOLO("yolo26n-sem.yaml").model.train()
     else:
         import segmentation_models_pytorch as smp
 
@@ -77,7 +82,8 @@ def step_of(name: str) -> Step:
     optimizer = torch.optim.AdamW(model.parameters(), 0.001)
 
     def step(batch: Any) -> None:
-        loss = model(images_of(batch) / 255).square().mean()
+        found = model(images_of(batch) / 255)
+        loss = (found[0] if isinstance(found, tuple) else found).square().mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -139,15 +145,16 @@ def main() -> None:
     options.add_argument("--pairs", type=int, default=240, help="training pairs")
     options.add_argument("--skip", type=int, default=72, help="samples of an epoch before the clock starts")
     options.add_argument("--rounds", type=int, default=4, help="rounds after the first epoch of each")
+    options.add_argument("--side", type=int, nargs=1, default=[], help="pixels of a window; by default the usual")
     options.add_argument(
-        "--model", choices=("none", "light", "unet"), default="none", help="what each batch goes through"
+        "--model", choices=("none", "light", "yolo", "unet"), default="none", help="what each batch goes through"
     )
     chosen = options.parse_args()
     head = ["side", "samples", "samples/s", "range", "of the best own", "CPU ms a sample"]
     with tempfile.TemporaryDirectory() as temporary:
         draw_scenes(Path(temporary) / "scenes", chosen.pairs)
         module = importlib.import_module(f"trainers.{chosen.name}")  # it, too
-        getattr(module, "enlarge", lambda: None)()
+        getattr(module, "enlarge", lambda *_: None)(*chosen.side)
         sides = module.loaders(Path(temporary) / "run")
         print(
             machine(),

@@ -6,7 +6,7 @@ tools/run trainers.torchgeo_map [--folder FOLDER]
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from torchgeo.samplers import GridGeoSampler, RandomGeoSampler
 
 from packer import build_pack
 from readers.bridges.torchgeo_map import PackMap
-from trainers.comparison import Comparison, report
+from trainers.comparison import Comparison, Epoch, both_alone_and_with_workers, compared, report
 from trainers.torchgeo_tiles import Task
 
 CLASSES = ("water", "field", "town")
@@ -123,37 +123,29 @@ def compare(folder: Path) -> Comparison:
         windows += [(own(split)[query], pack(split)[query]) for query in queries]
     logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
     trained = {"own": learn(own), "pack": learn(pack)}
-    return Comparison(
+    return compared(
         "TorchGeo",
         torchgeo.__version__,
         samples=len(windows),
-        values=sum(mine["image"].numel() for mine, _ in windows),
-        most_apart=max(float((mine["image"] - packed["image"]).abs().max()) for mine, packed in windows),
-        labels=sum(mine["mask"].numel() for mine, _ in windows),
-        labels_apart=sum(int((mine["mask"] != packed["mask"]).sum()) for mine, packed in windows),
-        ignored=sum(int((mine["mask"] == IGNORED).sum()) for mine, _ in windows),
-        losses={side: losses for side, (losses, _) in trained.items()},
+        images=[(mine["image"], packed["image"]) for mine, packed in windows],
+        labels=[(mine["mask"], packed["mask"]) for mine, packed in windows],
+        runs=trained,
         metric="val_MulticlassJaccardIndex",
-        scores={side: score for side, (_, score) in trained.items()},
+        ignored=IGNORED,
         note="Both samplers draw the same windows, across tiles and beyond the border, where the own mask is ignored "
         "only because the label files name 255 as no data.",
     )
 
 
-def loaders(folder: Path) -> dict[str, Callable[[], Iterable[object]]]:
+def loaders(folder: Path) -> dict[str, Epoch]:
     """Return an epoch of 16 windows of each loader."""
-    own, pack = prepare(folder)
+    opened = dict(zip(("own", "pack"), prepare(folder), strict=True))
 
-    def epoch(open_split: Callable[[str], Any], workers: int) -> Callable[[], Iterable[object]]:
-        data = open_split("train")  # of its own: a file that is open in this process cannot be read in workers
+    def epoch(side: str, workers: int) -> Epoch:
+        data = opened[side]("train")  # of its own: a file that is open in this process cannot be read in workers
         return lambda: batches(data, training=True, workers=workers)
 
-    return {
-        "own": epoch(own, 0),
-        "own, 2 workers": epoch(own, 2),
-        "pack": epoch(pack, 0),
-        "pack, 2 workers": epoch(pack, 2),
-    }
+    return both_alone_and_with_workers(epoch)
 
 
 def main() -> None:

@@ -6,7 +6,6 @@ tools/run trainers.torchgeo_tiles [--folder FOLDER]
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from torchgeo.datasets import LoveDA
 from torchgeo.trainers import SemanticSegmentationTask
 
 from readers.bridges.torchgeo import PackTiles
-from trainers.comparison import Comparison, report
+from trainers.comparison import Comparison, Epoch, both_alone_and_with_workers, compared, report
 
 EPOCHS = 3
 
@@ -83,23 +82,20 @@ def compare(folder: Path) -> Comparison:
     logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
     trained = {side: learn(options) for side, options in sides.items()}
     pairs = [*zip(own, pack, strict=True)]
-    return Comparison(
+    return compared(
         "TorchGeo",
         torchgeo.__version__,
         samples=len(pairs),
-        values=sum(mine["image"].numel() for mine, _ in pairs),
-        most_apart=max(float((mine["image"] - packed["image"]).abs().max()) for mine, packed in pairs),
-        labels=sum(mine["mask"].numel() for mine, _ in pairs),
-        labels_apart=sum(int((mine["mask"] != packed["mask"]).sum()) for mine, packed in pairs),
-        ignored=sum(int((mine["mask"] == IGNORED).sum()) for mine, _ in pairs),
-        losses={side: losses for side, (losses, _) in trained.items()},
+        images=[(mine["image"], packed["image"]) for mine, packed in pairs],
+        labels=[(mine["mask"], packed["mask"]) for mine, packed in pairs],
+        runs=trained,
         metric="val_MulticlassJaccardIndex",
-        scores={side: score for side, (_, score) in trained.items()},
+        ignored=IGNORED,
         note="own is torchgeo.datasets.LoveDA; both in NonGeoDataModule",
     )
 
 
-def loaders(folder: Path) -> dict[str, Callable[[], Iterable[object]]]:
+def loaders(folder: Path) -> dict[str, Epoch]:
     """Return an epoch of each data module, with flips and crops by Kornia on the batch."""
     sides = dict(zip(("own", "pack"), prepare(folder), strict=True))
     draw = AugmentationSequential(
@@ -110,17 +106,12 @@ def loaders(folder: Path) -> dict[str, Callable[[], Iterable[object]]]:
         keepdim=True,
     )
 
-    def epoch(side: str, workers: int) -> Callable[[], Iterable[object]]:
+    def epoch(side: str, workers: int) -> Epoch:
         module = NonGeoDataModule(batch_size=4, num_workers=workers, **sides[side])
         module.setup("fit")
         return lambda: (draw(batch) for batch in module.train_dataloader())
 
-    return {
-        "own": epoch("own", 0),
-        "own, 2 workers": epoch("own", 2),
-        "pack": epoch("pack", 0),
-        "pack, 2 workers": epoch("pack", 2),
-    }
+    return both_alone_and_with_workers(epoch)
 
 
 def main() -> None:

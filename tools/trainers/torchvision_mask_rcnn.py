@@ -10,12 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import cv2
-import numpy as np
 import torch
 import torchvision
 from PIL import Image
-from scenes.pictures import write_picture
+from scenes.discs import NAMES, pack_discs, write_discs
 from torch.utils.data import DataLoader, Dataset
 from torchvision import tv_tensors
 from torchvision.models.detection import MaskRCNN
@@ -27,11 +25,9 @@ from torchvision.ops.boxes import masks_to_boxes
 from torchvision.transforms import v2
 from torchvision.transforms.v2.functional import pil_to_tensor
 
-from packer import build_pack
 from readers.bridges.torchvision import PLAIN, DetectionRows, collate
-from trainers.comparison import Comparison, report
+from trainers.comparison import Comparison, Epoch, compared, report
 
-NAMES = ["disc", "block"]
 SPLITS = {"train": 8, "val": 4}
 SIDE = 96
 AUGMENTED = v2.Compose([v2.RandomHorizontalFlip(0.5), PLAIN])
@@ -76,28 +72,8 @@ def read(path: Path) -> torch.Tensor:
 
 def write_both(folder: Path) -> dict[str, Callable[..., Any]]:
     """Draw discs and blocks as raw files, and pack them. Return what opens a split of each."""
-    numbers = np.random.default_rng(5)
-    for split, count in SPLITS.items():
-        for row in range(count):
-            picture = numbers.integers(0, 60, (SIDE, SIDE, 3), np.uint8)
-            label, ids = np.zeros((2, SIDE, SIDE), np.uint8)
-            for number in range(1, 2 + row % 4):
-                kind, (x, y), size = int(numbers.integers(2)), numbers.integers(20, 76, 2).tolist(), 8 + 3 * number
-                mask = np.zeros((SIDE, SIDE), np.uint8)
-                if kind == 0:
-                    cv2.circle(mask, (x, y), size, 1, -1)
-                else:
-                    cv2.rectangle(mask, (x - size, y - size), (x + size, y + size // 2), 1, -1)
-                label[mask > 0], ids[mask > 0] = kind + 1, number
-                picture[mask > 0] = np.array([(60, 90, 250), (250, 90, 60)], np.uint8)[kind]
-            for place, pixels in {"images": picture, "labels": label, "instances": ids}.items():
-                write_picture(folder / "raw" / split / place / f"{row:02}.png", pixels)
-    places = {name: f"{{split}}/{name}s/{{key}}.png" for name in ("image", "label", "instance")}
-    ids_field = {"name": "instance", "kind": "ids", "from": places["instance"]}
-    build_pack(
-        str(folder / "raw"), str(folder / "pack"), size="native", labels="index", image=places["image"],
-        label=places["label"], classes=["background", *NAMES], fields=[ids_field],
-    )  # fmt: skip
+    write_discs(folder / "raw", SPLITS, SIDE)
+    pack_discs(folder / "raw", folder / "pack")
     return {
         "own": lambda split, *transforms: FileRows(folder / "raw" / split, *transforms),
         "pack": lambda split, transforms=PLAIN: DetectionRows(folder / "pack", split, transforms),
@@ -156,24 +132,20 @@ def compare(folder: Path) -> Comparison:
     opened = {side: (rows("train"), rows("val")) for side, rows in write_both(folder).items()}
     runs = {side: trained(*rows) for side, rows in opened.items()}
     rows = {side: [batch for part in opened[side] for batch in part] for side in opened}
-    values = [numbers_of(rows[side], "image", "boxes", "area") for side in ("own", "pack")]
-    labels = [numbers_of(rows[side], "masks", "labels", "image_id", "iscrowd") for side in ("own", "pack")]
-    return Comparison(
-        library="torchvision",
-        version=torchvision.__version__,
+    values = {side: numbers_of(rows[side], "image", "boxes", "area") for side in rows}
+    labels = {side: numbers_of(rows[side], "masks", "labels", "image_id", "iscrowd") for side in rows}
+    return compared(
+        "torchvision",
+        torchvision.__version__,
         samples=len(rows["own"]),
-        values=values[0].numel(),
-        most_apart=float((values[0] - values[1]).abs().max()),
-        labels=labels[0].numel(),
-        labels_apart=int((labels[0] != labels[1]).sum()),
-        ignored=0,
-        losses={side: run[0] for side, run in runs.items()},
+        images=[(values["own"], values["pack"])],
+        labels=[(labels["own"], labels["pack"])],
+        runs=runs,
         metric="the losses of the validation split, added",
-        scores={side: run[1] for side, run in runs.items()},
     )
 
 
-def loaders(folder: Path) -> dict[str, Callable[[], Iterable[object]]]:
+def loaders(folder: Path) -> dict[str, Epoch]:
     """Return what starts an epoch of training batches, with the augmentation of the library's tutorial, by name."""
     rows = {side: opened("train", AUGMENTED) for side, opened in write_both(folder).items()}
     loader = partial(DataLoader, batch_size=2, shuffle=True, collate_fn=collate)
@@ -183,6 +155,12 @@ def loaders(folder: Path) -> dict[str, Callable[[], Iterable[object]]]:
         "pack": loader(rows["pack"]),
     }
     return {name: partial(iter, batches) for name, batches in made.items()}
+
+
+def enlarge(side: int = 640) -> None:
+    """Draw pictures of the usual size, for `trainers.speed`."""
+    SPLITS["train"] = 200
+    globals()["SIDE"] = side
 
 
 def main() -> None:

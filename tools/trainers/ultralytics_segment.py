@@ -28,7 +28,7 @@ from ultralytics.models.yolo.segment import SegmentationTrainer
 
 from packer import build_pack
 from readers.bridges.ultralytics import SegmentTrainer
-from trainers.comparison import Comparison, report
+from trainers.comparison import Comparison, Epoch, compared, report
 
 NAMES = ["disc", "block"]
 SPLITS = {"train": 12, "val": 4}
@@ -138,23 +138,19 @@ def compare(folder: Path) -> Comparison:
     labels = [(own[key], pack[key]) for own, pack in pairs for key in ("masks", "cls", "batch_idx", "sem_masks")]
     drawn = write_both(folder / "drawn", from_masks=False)
     apart = ", ".join(masks_apart(drawn, imgsz) for imgsz in (SIDE, 2 * SIDE))
-    return Comparison(
-        library="ultralytics",
-        version=ultralytics.__version__,
+    return compared(
+        "ultralytics",
+        ultralytics.__version__,
         samples=sum(len(own["img"]) for own, _ in pairs),
-        values=sum(own.numel() for own, _ in values),
-        most_apart=max(float((own - pack).abs().max()) for own, pack in values),
-        labels=sum(own.numel() for own, _ in labels),
-        labels_apart=sum(int((own != pack).sum()) for own, pack in labels),
-        ignored=0,
-        losses={side: run[1] for side, run in runs.items()},
+        images=values,
+        labels=labels,
+        runs={side: run[1:] for side, run in runs.items()},
         metric="the losses and precisions of the validation, added",
-        scores={side: run[2] for side, run in runs.items()},
         note=f"outlines made from masks are equal; of drawn ones differ, at {apart}",
     )
 
 
-def loaders(folder: Path) -> dict[str, Callable[[], Iterable[object]]]:
+def loaders(folder: Path) -> dict[str, Epoch]:
     """Return what starts an epoch of training batches, with the default augmentation, by name."""
     make = write_both(folder)
 

@@ -11,22 +11,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 import torch
 import ultralytics
 import yaml
-from program import SAMPLES
-from scenes.pictures import read_picture
-from scenes.street import CLASSES
+from scenes.numbered import IGNORED, NAMES, pack_streets, write_streets
 from ultralytics.data import build_dataloader, build_yolo_dataset
 from ultralytics.models.yolo.semantic import SemanticSegmentationTrainer
 
-from packer import build_pack
 from readers.bridges.ultralytics import SemanticTrainer
-from trainers.comparison import Comparison, report
+from trainers.comparison import Comparison, Epoch, compared, report
 
-NAMES = [name for name in CLASSES if name != "void"]
 SETTINGS: dict[str, Any] = {
     "model": "yolo26n-sem.yaml", "imgsz": 96, "batch": 4, "epochs": 2, "optimizer": "SGD", "nbs": 4, "lr0": 0.02,
     "workers": 0, "device": "cpu", "seed": 7, "verbose": False, "exist_ok": True, "warmup_epochs": 0, "amp": False,
@@ -35,16 +30,7 @@ SETTINGS: dict[str, Any] = {
 
 def write_raw(folder: Path) -> Path:
     """Write the sample scenes as the library wants them: images, and masks of class numbers in which 255 is ignored."""
-    for path in sorted(SAMPLES.glob("*/images/*")):
-        split = path.parts[-3]
-        colours = read_picture(SAMPLES / split / "labels" / f"{path.stem}.png")
-        mask = np.full(colours.shape[:2], 255, np.uint8)
-        for number, name in enumerate(NAMES):
-            mask[(colours == CLASSES[name]).all(-1)] = number
-        for kind in ("images", "masks"):
-            (folder / kind / split).mkdir(parents=True, exist_ok=True)
-        (folder / "images" / split / path.name).write_bytes(path.read_bytes())
-        cv2.imwrite(str(folder / "masks" / split / f"{path.stem}.png"), mask)
+    write_streets(folder, "images/{split}", "masks/{split}")
     facts = {"path": str(folder), "train": "images/train", "val": "images/val", "names": dict(enumerate(NAMES))}
     (folder / "data.yaml").write_text(yaml.safe_dump({**facts, "masks_dir": "masks"}))
     return folder / "data.yaml"
@@ -53,7 +39,7 @@ def write_raw(folder: Path) -> Path:
 def write_both(folder: Path) -> dict[str, Callable[..., Any]]:
     """Write raw files and a pack of the same rows. Return what makes a trainer of each."""
     raw = write_raw(folder / "raw")
-    build_pack(str(SAMPLES), str(folder / "pack"), size="native", labels="index", ignore=["void"])
+    pack_streets(folder / "pack")
 
     def trainer(kind: type[Any], name: str, data: Path, **more: Any) -> Any:
         places = {"data": str(data), "project": str(folder / "runs"), "name": name}
@@ -96,24 +82,20 @@ def compare(folder: Path) -> Comparison:
         for loader in ("train_loader", "test_loader")
         for pair in zip(*(batches(getattr(runs[side][0], loader)) for side in ("own", "pack")), strict=True)
     ]
-    labels = [(own["semantic_mask"], pack["semantic_mask"]) for own, pack in pairs]
-    return Comparison(
-        library="ultralytics",
-        version=ultralytics.__version__,
+    return compared(
+        "ultralytics",
+        ultralytics.__version__,
         samples=sum(len(own["img"]) for own, _ in pairs),
-        values=sum(own["img"].numel() for own, _ in pairs),
-        most_apart=max(float((own["img"].float() - pack["img"].float()).abs().max()) / 255 for own, pack in pairs),
-        labels=sum(own.numel() for own, _ in labels),
-        labels_apart=sum(int((own != pack).sum()) for own, pack in labels),
-        ignored=sum(int((own == 255).sum()) for own, _ in labels),
-        losses={side: run[1] for side, run in runs.items()},
+        images=[(own["img"], pack["img"]) for own, pack in pairs],
+        labels=[(own["semantic_mask"], pack["semantic_mask"]) for own, pack in pairs],
+        runs={side: run[1:] for side, run in runs.items()},
         metric="mIoU",
-        scores={side: run[2] for side, run in runs.items()},
+        ignored=IGNORED,
         note="mosaic, scaling, flips and colours with the same random numbers",
     )
 
 
-def loaders(folder: Path) -> dict[str, Callable[[], Iterable[object]]]:
+def loaders(folder: Path) -> dict[str, Epoch]:
     """Return what starts an epoch of training batches, with the default augmentation, by name."""
     make = write_both(folder)
 
@@ -137,9 +119,9 @@ def loaders(folder: Path) -> dict[str, Callable[[], Iterable[object]]]:
     return {name: partial(iter, loader) for name, loader in made.items()}
 
 
-def enlarge() -> None:
+def enlarge(side: int = 640) -> None:
     """Take the size and the batches that people train with, for `trainers.speed`."""
-    SETTINGS.update(imgsz=640, batch=8)
+    SETTINGS.update(imgsz=side, batch=8)
 
 
 def main() -> None:
