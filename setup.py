@@ -24,7 +24,8 @@ setup(
                 *(path.as_posix() for path in Path(source).parent.glob("*.h")),
             ],
             define_macros=[("Py_LIMITED_API", "0x030B0000")] if STABLE else [],
-            extra_compile_args=["-O3", "-ffp-contract=off"],  # a sum of products is rounded as NumPy rounds it
+            # a sum of products is rounded as NumPy rounds it; no names of folders, so that two builds have equal bytes
+            extra_compile_args=["-O3", "-ffp-contract=off", "-g0"],
             py_limited_api=STABLE,
             optional=True,
         )
