@@ -55,7 +55,7 @@ docs: $(VENV)/docs.installed
 docs-version: docs
 	git config user.name >/dev/null || git config user.name "segpack contributors"
 	git config user.email >/dev/null || git config user.email "segpack@localhost"
-	$(VENV)/bin/mike deploy $(PUSH) --update-aliases $(VERSION) $(if $(filter main,$(VERSION)),,latest)
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" NO_MKDOCS_2_WARNING=1 mike deploy $(PUSH) --update-aliases $(VERSION) $(if $(filter main,$(VERSION)),,latest)
 	$(if $(filter main,$(VERSION)),,$(VENV)/bin/mike set-default $(PUSH) latest)
 
 pictures: picture $(VENV)/test.installed
