@@ -49,6 +49,13 @@ def test_a_workflow_may_only_read_and_keeps_no_credentials(path: Path) -> None:
             assert step["with"]["persist-credentials"] is pushes
 
 
+def test_workflows_give_strangers_nothing_to_use() -> None:
+    """Actions are pinned by commit, no text of an issue or a branch reaches a shell, and rights are as few as can be."""
+    done = subprocess.run(["zizmor", "--offline", ".github"], cwd=REPO, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "No findings" in done.stdout + done.stderr
+
+
 def test_hooks_before_a_commit_are_the_checks_of_the_project() -> None:
     (local,) = yaml.safe_load((REPO / ".pre-commit-config.yaml").read_text())["repos"]
     programs = {hook["entry"].split()[0] for hook in local["hooks"]}
