@@ -50,7 +50,7 @@ def test_a_workflow_may_only_read_and_keeps_no_credentials(path: Path) -> None:
 
 
 def test_workflows_give_strangers_nothing_to_use() -> None:
-    """Actions are pinned by commit, no text of an issue or a branch reaches a shell, and rights are as few as can be."""
+    """Actions are pinned by commit, no text of an issue or a branch reaches a shell, and rights are few."""
     done = subprocess.run(["zizmor", "--offline", ".github"], cwd=REPO, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "No findings" in done.stdout + done.stderr

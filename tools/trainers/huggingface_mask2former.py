@@ -87,9 +87,10 @@ def trained(train: Any, val: Any, out: Path) -> tuple[list[float], float]:
     return losses, float(trainer.evaluate()["eval_loss"])
 
 
-def flat(pair: Iterable[dict[str, Any]], *names: str) -> tuple[torch.Tensor, ...]:
+def flat(pair: tuple[dict[str, Any], dict[str, Any]], *names: str) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the numbers of two batches, each in a row: of tensors, or of lists of tensors."""
-    return tuple(torch.cat([part.flatten().float() for name in names for part in batch[name]]) for batch in pair)
+    own, pack = (torch.cat([part.flatten().float() for name in names for part in batch[name]]) for batch in pair)
+    return own, pack
 
 
 def compare(folder: Path) -> Comparison:
@@ -105,12 +106,8 @@ def compare(folder: Path) -> Comparison:
         "transformers",
         transformers.__version__,
         samples=sum(len(own["pixel_values"]) for own, _ in pairs),
-        images=[
-            (flat(own, "pixel_values", "pixel_mask"), flat(pack, "pixel_values", "pixel_mask")) for own, pack in pairs
-        ],
-        labels=[
-            (flat(own, "mask_labels", "class_labels"), flat(pack, "mask_labels", "class_labels")) for own, pack in pairs
-        ],
+        images=[flat(pair, "pixel_values", "pixel_mask") for pair in pairs],
+        labels=[flat(pair, "mask_labels", "class_labels") for pair in pairs],
         runs=runs,
         metric="eval_loss",
     )
