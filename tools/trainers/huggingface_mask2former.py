@@ -5,7 +5,7 @@ tools/run trainers.huggingface_mask2former [--folder EMPTY]
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
