@@ -96,6 +96,47 @@ def test_golden_packs_are_read_whole(system: str) -> None:
     assert len(done.stdout.splitlines()) == 1 + 2 * (len([*GOLDEN.glob("*/manifest.json")]) - 1) + 1
 
 
+READING = """
+import sys
+from pathlib import Path
+
+class OnlyThese:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in sys.argv[2].split():
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, OnlyThese())
+from readers import open_dataset
+for pack in sorted(Path(sys.argv[1]).glob("*-index")):
+    data = open_dataset(pack, "train")
+    print(pack.name, len(data[0]), sum(len(labels) for _, labels in data.loader(2, shuffle=True)))
+try:
+    open_dataset(pack, "train", verify="digest")[0]
+except Exception as error:
+    print(error)
+"""
+
+
+def test_reading_needs_numpy_and_pytorch_alone() -> None:
+    setup = configparser.ConfigParser()
+    setup.read(REPO / "setup.cfg")
+    needed = set(re.findall(r"^([\w-]+)>=", setup["options"]["install_requires"], re.MULTILINE)) - {"numpy"}
+    modules = {"opencv-python": "cv2", "pillow": "PIL", "pyyaml": "yaml"}
+    blocked = " ".join(sorted(modules.get(name, name.replace("-", "_")) for name in needed))
+    done = subprocess.run([sys.executable, "-c", READING, GOLDEN, blocked], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        *(f"{storage}-index 2 5" for storage in ("arrow", "hdf5", "lmdb", "npy")),
+        "the checksums of files need blake3: pip install blake3",
+    ]
+
+
+def test_without_pytorch_a_data_set_says_what_to_install() -> None:
+    code = "import sys; sys.modules['torch'] = None; import readers; readers.open_dataset"
+    done = subprocess.run([sys.executable, "-c", code], cwd=REPO, capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1] == "ImportError: readers.open_dataset needs PyTorch: pip install torch"
+
+
 def test_a_release_names_everything_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = {"status": " M setup.cfg", "tag": "v9.9"}
     monkeypatch.setattr(release, "git", lambda name, *_: answers[name])

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from blake3 import blake3
 from numpy.typing import NDArray
 
 from readers.contract.count_cells import CELL, CELL_PIXELS, RowCells
 from readers.contract.errors import DamagedError
 from readers.contract.fields import Field
+from readers.contract.files import blake3
 from readers.contract.kinds import CLASSES
 from readers.contract.manifest import CELLS
 
@@ -108,7 +108,7 @@ class ClassCells:
         arrays = b"".join(getattr(self, name).astype(dtype, copy=False).tobytes() for name, dtype in _ARRAYS)
         sizes = facts.rows, len(self.classes), len(self.cells)
         head = _HEAD.pack(MAGIC, VERSION, facts.classes, *sizes, *facts.cell, 0, facts.field.encode())
-        return head + blake3(head + arrays).digest() + arrays
+        return b"".join((head, blake3(head + arrays).digest(), arrays))
 
     @classmethod
     def of_bytes(cls, content: NDArray[np.uint8], path: object, facts: CellFacts) -> ClassCells:

@@ -12,9 +12,7 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
-from blake3 import blake3
-
-from readers.contract.files import digest_of
+from readers.contract.files import blake3, digest_of
 from readers.contract.system import open_to_read
 
 NOT_REGULAR = "is not a regular file"

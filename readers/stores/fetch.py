@@ -17,11 +17,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from blake3 import blake3
-
 from readers.contract.atomic import sync_folder
 from readers.contract.errors import DamagedError, ReadError, StoreBusyError, StoreError
-from readers.contract.files import Hash
+from readers.contract.files import Hash, blake3
 from readers.contract.manifest import SHARDS, Manifest
 from readers.contract.receipt import FINGERPRINT, SUFFIX, Receipt
 from readers.contract.shard_table import RECORD, table_header, table_path

@@ -12,6 +12,7 @@ import mmap
 import os
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 import torch
 from program import REPO, parser
@@ -44,7 +45,7 @@ def read() -> Iterator[tuple[str, str]]:
 
     for folder in sorted(path.parent for path in GOLDEN.glob("*/manifest.json")):
         for split in [facts["name"] for facts in json.loads((folder / "manifest.json").read_text())["splits"]]:
-            data = open_dataset(folder, split=split, verify="digest")
+            data = open_dataset(folder, split=split, verify="digest" if find_spec("blake3") else None)
             rows = [tuple(part.contiguous().numpy().tobytes() for part in data[row]) for row in range(len(data))]
             batched = [
                 tuple(part[row].contiguous().numpy().tobytes() for part in batch)
