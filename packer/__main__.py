@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import gc
 import os
+import shlex
 import signal
 import sys
 
 NO_MEMORY = ("failed to map segment", "annot allocate memory", "Unable to allocate")
 """Words of the dynamic loader and of numpy."""
+PACKAGES = {
+    "PIL": "pillow",
+    "cv2": "opencv-python-headless",
+    "google_crc32c": "google-crc32c",
+    "yaml": "pyyaml",
+    "zlib_ng": "zlib-ng",
+}
+"""The packages whose modules have other names."""
 NO_THREAD = "can't start new thread"
 WINDOWS = "runs on Linux and macOS, so start it in WSL; Windows itself reads packs: from readers import open_dataset"
 
@@ -33,6 +42,11 @@ def _command() -> None:
         from packer.cli import main as command
 
         command()
+    except ModuleNotFoundError as error:
+        name = error.name or ""
+        if not name.isidentifier() or name.startswith("_"):  # a part of a library, or of Python
+            raise
+        sys.exit(f"packer: {name} is not installed: {_pip()} install {PACKAGES.get(name, name)}")
     except ImportError as error:
         if ".so" not in str(error):
             raise
@@ -48,9 +62,14 @@ def _why_not_loaded(error: str) -> str:
     if any(words in error for words in NO_MEMORY):
         return f"too little memory to load the libraries ({error}); {_memory_advice()}"
     return (
-        f"OpenCV does not load here ({error}); on a machine without a screen install the headless build:\n"
-        "  pip uninstall -y opencv-python && pip install --force-reinstall --no-deps opencv-python-headless"
+        f"OpenCV does not load here ({error}); on a machine without a screen install the headless build: "
+        f"{_pip()} uninstall -y opencv-python && {_pip()} install --force-reinstall --no-deps opencv-python-headless"
     )
+
+
+def _pip() -> str:
+    """Return the command of pip for this Python, which is not always the first in PATH."""
+    return f"{shlex.quote(sys.executable)} -m pip"
 
 
 def _memory_advice(other: str = "") -> str:

@@ -293,6 +293,31 @@ def test_a_decoder_that_does_not_load_gives_advice(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("module", "package", "command"),
+    [
+        ("torch", "torch", "bench npy-index"),
+        ("cv2", "opencv-python-headless", "probe raw"),
+        ("yaml", "pyyaml", "probe raw"),
+    ],
+)
+def test_a_library_that_is_not_installed_is_named_with_its_package(
+    module: str, package: str, command: str, tmp_path: Path
+) -> None:
+    (tmp_path / f"{module}.py").write_text(f"raise ModuleNotFoundError({module!r}, name={module!r})")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-m", "packer", *command.split()],
+        cwd=REPO / "data_samples" / "golden",
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"packer: {module} is not installed: {sys.executable} -m pip install {package}\n"
+
+
 def test_the_makefile_starts_programs_with_their_launcher() -> None:
     """A program of tools/ that is started as a file alone does nothing: `tools/run` calls its `main`."""
     text = (REPO / "Makefile").read_text()
