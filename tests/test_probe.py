@@ -149,7 +149,7 @@ def test_classes_guessed_from_a_sample_are_a_question_and_from_all_labels_not(tm
     rare = "only 1 of 2 labels were decoded, so rare classes may be missing: --sample all finds them"
     assert rare in probed(raw, "--sample", 1)["to_decide"]
     assert not any("rare" in doubt for doubt in probed(raw)["to_decide"])
-    binary = folder(tmp_path / "binary", TRUTH > 1, TRUTH > 1)
+    binary = folder(tmp_path / "binary", *[(TRUTH > 1).astype(np.uint8)] * 2)
     assert not any("rare" in doubt for doubt in probed(binary, "--sample", 1)["to_decide"])
 
 

@@ -298,6 +298,7 @@ def test_a_transform_gives_the_samples_of_a_loader(
     assert torch.equal(ours.image, image[0])
     assert torch.equal(ours.label, label[0])
     assert ours.image.dtype == (dtype or torch.uint8)
+    monkeypatch.undo()  # PyTorch 2.3 calls it when it sends a tensor
     workers = torch.utils.data.DataLoader(samples, batch_size=4, num_workers=1)
     assert sum(len(images) for images, _ in workers) == len(samples)
 

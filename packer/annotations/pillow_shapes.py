@@ -22,8 +22,8 @@ LINE_WIDTH, POINT_RADIUS = 10, 5
 """The shapes of LabelMe."""
 FARTHEST = 1 << 20
 """The largest coordinate: Pillow computes with numbers that are exact up to it."""
-MOST_RADIUS = 1 << 17
-"""Pillow takes a step for each row of a circle, also outside of the picture, and minutes if its numbers overflow."""
+MOST_RADIUS = 1 << 14
+"""Pillow before 12.3 never ends where the numbers of a larger circle overflow, whose rows it counts outside, too."""
 Point = Sequence[float]
 
 
