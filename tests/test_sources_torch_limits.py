@@ -54,6 +54,7 @@ def called(module: str, name: str, arguments: bytes) -> bytes:
 # What the files of PyTorch may hold
 
 
+@pytest.mark.skipif(torch.__version__.startswith("2.3."), reason="PyTorch 2.3 cannot save uint16")
 def test_tensors_of_models_and_unsigned_numbers_are_read(tmp_path: Path) -> None:
     class Model(torch.nn.Module):
         def __init__(self) -> None:

@@ -89,6 +89,8 @@ class Hdf5Arrays(StackedRows):
         if shape and shape[0] > size:
             raise BadPair(f"claims {shape[0]} rows; the file has {size} bytes")
         offset = dataset.id.get_offset()
+        if offset is not None and offset + dataset.id.get_storage_size() > size:  # HDF5 1.14 delivers zeros
+            raise BadPair("cannot be read: it ends beyond the end of the file")
         if offset is None or dtype.hasobject or self._file.userblock_size or not self._is_usual(dataset):
             return KeptRows(DataSet(dataset), dataset.chunks[0] if dataset.chunks else 1)
         return PlainArray(self.path, offset, dtype, shape)
