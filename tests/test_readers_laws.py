@@ -48,7 +48,8 @@ def test_files_are_closed_with_the_data_set(packed: Path) -> None:
     """A reference cycle would keep them open until Python collects garbage."""
 
     def open_files() -> int:
-        return len(list(Path("/proc/self/fd").iterdir()))
+        mapped = Path("/proc/self/maps").read_text().count(str(packed))  # NumPy 2.5 keeps a map without its descriptor
+        return mapped + len(list(Path("/proc/self/fd").iterdir()))
 
     gc.disable()
     try:
