@@ -196,6 +196,6 @@ def test_a_tag_that_does_not_end_is_not_held_in_memory(monkeypatch: pytest.Monke
     monkeypatch.setattr("packer.annotations.whole_pictures.MOST_BYTES", 2000)
     np.testing.assert_array_equal(index_of(BytesIO(whole)).digests, before)
     file = BytesIO(whole.replace(b"<image ", b"<image more='" + b"x" * 90_000 + b"' ", 1))
-    with pytest.raises(BadPair, match=r"has a tag of more than 0 MiB, at byte \d+"):
+    with pytest.raises(BadPair, match=r"has a tag of more than 0 MiB, after byte \d+"):
         index_of(file)
     assert file.tell() < 4000

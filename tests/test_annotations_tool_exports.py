@@ -199,7 +199,7 @@ def test_a_probe_asks_which_of_several_annotations_count(tmp_path: Path) -> None
     [
         ("a.xml", f"{HEAD}<image name='a.jpg'", "is not valid XML"),
         ("a.xml", f"<!DOCTYPE x [<!ENTITY e 'x'>]>{HEAD}</annotations>", "is XML with a document type"),
-        ("a.json", '[{"data": {"image": "a.jpg"}, "annotations": []}, ' + "[" * 5000, "is nested too deeply"),
+        ("a.json", '[{"data": {"image": "a.jpg"}, "annotations": []}, ' + "[" * 500_000, "is nested too deeply"),
         ("a.json", '[{"data": {"image": "a.jpg"}, "annotations": []}, NaN]', "has the number NaN"),
     ],
 )

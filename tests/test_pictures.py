@@ -191,7 +191,10 @@ def test_texts_of_strangers_are_harmless_and_fit(name: str) -> None:
     for width in (20, 90, 400):
         assert width_of(cut_to(name, width, 12), 12) <= max(width, width_of("…", 12))
     assert visible("猫") in ("猫", "\\u732b")
-    assert visible("Straße, été") == "Straße, été"
+    assert visible("Straße, été") in (
+        "Straße, été",
+        "Stra\\u00dfe, \\u00e9t\\u00e9",
+    )  # Pillow's own font has ASCII alone
 
 
 def test_without_fonts_of_the_machine_other_letters_are_codes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ tools/run demo [--out FOLDER] [--rounds 15]
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import statistics
 import subprocess
@@ -57,7 +58,7 @@ class RawFiles(Dataset[Any]):
 
 def packer(*arguments: str) -> str:
     """Run the command as a user would. Print it and return its output."""
-    print("$ packer", *arguments, flush=True)
+    print("$", shlex.join(["packer", *arguments]), flush=True)
     done = subprocess.run([sys.executable, "-m", "packer", *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"{done.stdout}{done.stderr}packer exited with {done.returncode}")

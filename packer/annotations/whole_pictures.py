@@ -83,8 +83,8 @@ def _images(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
     try:
         while chunk := file.read(CHUNK):
             parser.Parse(chunk, False)
-            if file.tell() - parser.CurrentByteIndex > MOST_BYTES:  # expat holds a tag until it ends
-                raise BadPair(f"has a tag of more than {MOST_BYTES >> 20} MiB, at byte {parser.CurrentByteIndex}")
+            if file.tell() - images.seen > MOST_BYTES:  # expat holds a tag until it ends
+                raise BadPair(f"has a tag of more than {MOST_BYTES >> 20} MiB, after byte {images.seen}")
         parser.Parse(b"", True)
     except (expat.ExpatError, ValueError, LookupError) as error:  # an unknown encoding is one of the latter
         raise BadPair(f"is not valid XML ({error})") from None
@@ -100,14 +100,17 @@ class _Images:
 
     def __init__(self) -> None:
         self.starts, self.ends = list[int](), list[int]()
+        self.seen = 0
+        """The place where the last event began. Between events, expat 2.9 does not know its place."""
         self._depth, self._ended = 0, False
 
     def listen(self, parser: Any) -> None:
         """Take the places from a parser."""
 
         def note() -> None:
+            self.seen = parser.CurrentByteIndex
             if self._ended:
-                self.ends.append(parser.CurrentByteIndex)
+                self.ends.append(self.seen)
                 self._ended = False
 
         def start(tag: str, _: dict[str, str]) -> None:
@@ -117,7 +120,7 @@ class _Images:
             if self._depth == 1 and tag == "track":
                 raise BadPair("is CVAT for video; export the task as CVAT for images")
             if self._depth == 1 and tag == "image":
-                self.starts.append(parser.CurrentByteIndex)
+                self.starts.append(self.seen)
             self._depth += 1
 
         def end(tag: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -31,7 +32,9 @@ def load_class_table(
     if classes is None:
         if raw is None:
             return None
-        paths = [path for path in sorted(raw.iterdir()) if path.name.lower() in TABLE_NAMES] or _split_tables(raw)
+        entries = os.listdir(raw)  # noqa: PTH208 - a million files would make a million paths
+        names = [name for name in sorted(entries) if name.lower() in TABLE_NAMES]
+        paths = [raw / name for name in names] or _split_tables(raw)
         if not paths:
             return None
         if len(paths) > 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from heapq import nsmallest
@@ -115,6 +116,14 @@ class RawFiles:
         yield folders
 
 
+def _is_folder(path: Path) -> bool:
+    """Tell whether this is a folder. Since Python 3.14, `Path.is_dir` also denies one that it may not look at."""
+    try:
+        return stat.S_ISDIR(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
 def list_files(raw: Path) -> list[str]:
     """Return the paths below `raw`, sorted, without hidden files and packed data sets."""
     return find_files(raw).paths
@@ -125,7 +134,7 @@ def find_files(raw: Path, leave_out: Path | None = None) -> RawFiles:
 
     Links to folders are followed, except links to a folder that contains them.
     """
-    if not raw.is_dir():
+    if not _is_folder(raw):
         raise InputError(f"{raw}: " + ("is a file, not a folder" if raw.exists() else "there is no such folder"))
     if (raw / SHARDS).is_dir() and ((raw / MARK).is_file() or (raw / MANIFEST).is_file()):
         raise InputError(
