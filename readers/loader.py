@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from itertools import count, islice, zip_longest
@@ -26,6 +26,7 @@ from readers.fetch_ahead import Fetching
 from readers.finish import Augment, Finish
 from readers.finish_each import FinishEach
 from readers.on_device import RawBatch
+from readers.open_passes import ends_at_exit
 from readers.pack_batches import PackBatches
 from readers.permutation import keys_of
 from readers.statistics import MeanStd, mean_std_of, picture_of
@@ -188,9 +189,9 @@ class Loader:
         return int(keys_of(order.seed, order.epoch, "augment", order.consumed, order.rank)[0])
 
     def __iter__(self) -> Iterator[Batch]:
-        return self._pass(self.order.begin())
+        return ends_at_exit(self._pass(self.order.begin()))
 
-    def _pass(self, epoch: BatchPass) -> Iterator[Batch]:
+    def _pass(self, epoch: BatchPass) -> Generator[Batch, None, None]:
         process = os.getpid()
         waiting: deque[tuple[BatchRows, Future[tuple[Batch, BatchDraw]]]] = deque()
         begun = False

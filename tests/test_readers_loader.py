@@ -406,7 +406,8 @@ ENDINGS = {
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_a_program_ends_in_the_middle_of_a_pass(city: Path, ending: str) -> None:
     program = f"""
-import sys
+import builtins, sys
+builtins.kept = sys.modules["__main__"]  # dill does so, and PyTorch imports it where it is installed
 from readers import open_dataset
 batches = iter(open_dataset(sys.argv[1], "train").loader(1, threads=2))
 next(batches)
