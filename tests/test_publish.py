@@ -16,7 +16,6 @@ from any_pack import FIELDS, write_any_pack
 from conftest import HANG
 from drills.made_stores import FaultyStore, MemoryStore
 
-import packer.publish.conditional_writes
 from packer.errors import BusyError, PinnedError
 from packer.publish.conditional_writes import created, replaced
 from packer.publish.generation import Current, current_manifest, make_current, read_current, restore_manifest
@@ -40,7 +39,7 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Manifest:
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packer.publish.conditional_writes, "PAUSE", 0)
+    monkeypatch.setattr("readers.stores.waiting.FIRST_PAUSE", 0)
 
 
 @pytest.fixture(params=["folder", "memory"])
