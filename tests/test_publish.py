@@ -170,10 +170,11 @@ def test_a_refusal_is_not_believed(refused: bool) -> None:
     assert not replaced(store, "missing", b"late", old)
 
 
-def test_a_write_that_did_not_happen_is_tried_again() -> None:
+def test_a_write_that_did_not_happen_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     store = FaultyStore(MemoryStore(), random.Random(1), 0.3)
     assert all(created(store, f"object-{number}", b"1") for number in range(100))
     assert store.faults.total() > 20
+    monkeypatch.setattr("readers.stores.waiting.RETRY_SECONDS", 0.1)
     with pytest.raises(StoreBusyError):
         created(FaultyStore(MemoryStore(), random.Random(1), 1), "a", b"1")
 
