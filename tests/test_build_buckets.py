@@ -135,7 +135,7 @@ def test_a_client_that_keeps_the_bytes_of_a_failed_upload_hides_no_error(
 
     usual = store.put
     monkeypatch.setattr(store, "put", put)
-    monkeypatch.setattr("readers.stores.waiting.FIRST_PAUSE", 0)
+    monkeypatch.setattr("readers.stores.waiting.RETRY_SECONDS", 0.2)
     with pytest.raises(BusyError, match=r"shards/.*: no answer"):
         build(raw_folder.path, tmp_path / "scratch")
     assert kept
