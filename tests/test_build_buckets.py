@@ -15,7 +15,6 @@ from drills.store_faults import drill
 from store_servers import server, use_server
 
 import packer.publish.bucket
-import packer.publish.conditional_writes
 import packer.workers.run
 from packer import build_pack
 from packer.building.summary import Summary
@@ -136,7 +135,7 @@ def test_a_client_that_keeps_the_bytes_of_a_failed_upload_hides_no_error(
 
     usual = store.put
     monkeypatch.setattr(store, "put", put)
-    monkeypatch.setattr(packer.publish.conditional_writes, "PAUSE", 0)
+    monkeypatch.setattr("readers.stores.waiting.RETRY_SECONDS", 0.2)
     with pytest.raises(BusyError, match=r"shards/.*: no answer"):
         build(raw_folder.path, tmp_path / "scratch")
     assert kept

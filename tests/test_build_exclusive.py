@@ -9,26 +9,28 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from threading import Barrier
+from types import SimpleNamespace
 
 import pytest
 from conftest import HANG
 from drills.made_stores import IGNORED, LATE, FaultyStore, MemoryStore
 from store_servers import proxy, server, use_server
 
-import packer.publish.conditional_writes
 from packer.errors import BusyError, TargetError
-from packer.publish import lock_object
-from packer.publish.conditional_writes import answered, created
+from packer.publish import conditional_writes, lock_object
+from packer.publish.conditional_writes import created
 from packer.publish.local_mirror import sizes_of_pack
 from packer.publish.lock_object import LOCKS, exclusive
 from packer.publish.store_probe import PREFIX, fault_of_conditions
 from readers.contract.errors import StoreBusyError, StoreError
 from readers.contract.leftovers import MAX_AGE
 from readers.contract.manifest import MARK
+from readers.stores import waiting
 from readers.stores.folder_store import FolderStore
 from readers.stores.fsspec_store import FsspecStore
 from readers.stores.object_store import ObjectStore
 from readers.stores.store import Data, Store, Version
+from readers.stores.waiting import answered
 
 
 class CreatesOnly(MemoryStore):
@@ -46,7 +48,7 @@ class ReadOnly(MemoryStore):
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packer.publish.conditional_writes, "PAUSE", 0)
+    monkeypatch.setattr("readers.stores.waiting.FIRST_PAUSE", 0)
 
 
 def test_stores_that_keep_conditions_pass_and_stay_clean(tmp_path: Path) -> None:
@@ -89,14 +91,24 @@ def test_a_store_that_never_answers_is_not_asked_for_ever(monkeypatch: pytest.Mo
 
     store = MemoryStore()
     monkeypatch.setattr(store, "create", silent)
-    for seconds, tries in ((1000.0, packer.publish.conditional_writes.TRIES), (-1.0, 1)):
-        monkeypatch.setattr(packer.publish.conditional_writes, "RETRY_SECONDS", seconds)
+    now = 0.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    clock = SimpleNamespace(monotonic=lambda: now, sleep=sleep)
+    monkeypatch.setattr(waiting, "time", clock)
+    monkeypatch.setattr(waiting, "FIRST_PAUSE", 0.05)
+    monkeypatch.setattr(conditional_writes, "time", clock)
+    asks: list[Callable[[], bool]] = [lambda: answered(silent), lambda: created(store, "a", b"")]
+    for ask in asks:
+        begun = now
         calls.clear()
         with pytest.raises(StoreBusyError):
-            answered(silent)
-        with pytest.raises(StoreBusyError):
-            created(store, "a", b"")
-        assert len(calls) == 2 * tries
+            ask()
+        assert waiting.RETRY_SECONDS <= now - begun <= waiting.RETRY_SECONDS + waiting.LONGEST_PAUSE
+        assert 15 < len(calls) < 50
 
 
 @pytest.mark.parametrize(

@@ -211,7 +211,7 @@ def test_faults_of_the_store(plan: Path, whole: Path, tmp_path: Path, monkeypatc
     plain = MemoryStore()
     store = FaultyStore(plain, random.Random(1), 0.1)
     use(store, monkeypatch)
-    monkeypatch.setattr("packer.publish.conditional_writes.PAUSE", 0)
+    monkeypatch.setattr("readers.stores.waiting.FIRST_PAUSE", 0)
     steps: list[Callable[[], object]] = [
         lambda: build_part(plan, "1/2", URL),
         lambda: build_part(plan, "2/2", URL),

@@ -250,6 +250,6 @@ def test_a_store_that_does_not_answer_is_tried_later(
         raise StoreBusyError("503")
 
     monkeypatch.setattr(store, "put", busy)
-    monkeypatch.setattr("packer.publish.conditional_writes.PAUSE", 0)
+    monkeypatch.setattr("readers.stores.waiting.RETRY_SECONDS", 0.2)
     with pytest.raises(BusyError, match="503"):
         push_pack(two_nights[0], "s3://bucket/out")

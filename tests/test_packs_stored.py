@@ -149,7 +149,7 @@ def test_few_shards_are_on_this_machine_at_once(out: Path, tmp_path: Path, monke
 def test_faults_of_a_store_do_not_count_as_damage(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = faulty(stored(out, monkeypatch))
     use(store, monkeypatch)
-    monkeypatch.setattr("packer.publish.conditional_writes.PAUSE", 0)
+    monkeypatch.setattr("readers.stores.waiting.FIRST_PAUSE", 0)
     assert verify_pack(URL, workers=2) == []
     assert store.faults
 
@@ -227,7 +227,7 @@ def test_gc_of_a_bucket_stops_if_somebody_publishes(out: Path, monkeypatch: pyte
 
 def test_a_copy_of_a_bucket_is_staged(out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr("packer.publish.conditional_writes.PAUSE", 0)
+    monkeypatch.setattr("readers.stores.waiting.FIRST_PAUSE", 0)
     plain = stored(out, monkeypatch)
     use(faulty(plain), monkeypatch)
     staged = stage_pack(URL, tmp_path / "disk")

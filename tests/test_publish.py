@@ -16,7 +16,6 @@ from any_pack import FIELDS, write_any_pack
 from conftest import HANG
 from drills.made_stores import FaultyStore, MemoryStore
 
-import packer.publish.conditional_writes
 from packer.errors import BusyError, PinnedError
 from packer.publish.conditional_writes import created, replaced
 from packer.publish.generation import Current, current_manifest, make_current, read_current, restore_manifest
@@ -40,7 +39,7 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Manifest:
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packer.publish.conditional_writes, "PAUSE", 0)
+    monkeypatch.setattr("readers.stores.waiting.FIRST_PAUSE", 0)
 
 
 @pytest.fixture(params=["folder", "memory"])
@@ -171,10 +170,11 @@ def test_a_refusal_is_not_believed(refused: bool) -> None:
     assert not replaced(store, "missing", b"late", old)
 
 
-def test_a_write_that_did_not_happen_is_tried_again() -> None:
+def test_a_write_that_did_not_happen_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     store = FaultyStore(MemoryStore(), random.Random(1), 0.3)
     assert all(created(store, f"object-{number}", b"1") for number in range(100))
     assert store.faults.total() > 20
+    monkeypatch.setattr("readers.stores.waiting.RETRY_SECONDS", 0.1)
     with pytest.raises(StoreBusyError):
         created(FaultyStore(MemoryStore(), random.Random(1), 1), "a", b"1")
 

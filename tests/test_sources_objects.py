@@ -190,7 +190,9 @@ def test_a_store_that_does_not_answer_ends_the_build_and_rejects_no_row(bucket: 
     assert source.load(gone).bad == "gone.png: is not in the store any more"
     store = ObjectStore(bucket, {"max_retries": 1})
     silent = proxy("ministack").doing(times(9, BUSY))
-    with mock.patch.object(ObjectsSource, "store", store), silent, pytest.raises(BusyError, match=bucket) as busy:
+    impatient = mock.patch("readers.stores.waiting.RETRY_SECONDS", 0.0)
+    patched = mock.patch.object(ObjectsSource, "store", store)
+    with patched, impatient, silent, pytest.raises(BusyError, match=bucket) as busy:
         ObjectsSource(Path(), url=bucket).load(gone)
     with pytest.raises(BusyError, match=bucket):  # what the process that plans hears of a worker
         read_fingerprint(error_answer(busy.value))

@@ -280,7 +280,9 @@ def test_faults_of_a_network_do_not_show(fault: str) -> None:
         assert [request.is_listing for request in faulty.requests].count(True) == len(faulty.requests)
 
 
-def test_an_answer_that_never_comes_is_an_error_that_may_be_tried_again() -> None:
+def test_an_answer_that_never_comes_is_an_error_that_may_be_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("waiting", "object_store"):
+        monkeypatch.setattr(f"readers.stores.{module}.RETRY_SECONDS", 1.0)
     faulty = proxy("ministack")
     store = bucket(faulty.url)
     with faulty.doing(times(100, BUSY)):

@@ -21,7 +21,7 @@ from drills.made_stores import MemoryStore
 from store_servers import credentials
 
 from readers.contract.errors import StoreBusyError, StoreError
-from readers.stores import fetch, least_rate, object_store
+from readers.stores import least_rate, object_store
 from readers.stores.evict import Budget
 from readers.stores.fetch import Fetcher
 from readers.stores.object_store import ObjectStore
@@ -66,7 +66,8 @@ def answering(status: int, body: bytes, *headers: tuple[str, str], pause: float 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     try:
-        with mock.patch.dict(os.environ, credentials(f"http://127.0.0.1:{server.server_address[1]}")):
+        address = credentials(f"http://127.0.0.1:{server.server_address[1]}")
+        with mock.patch.dict(os.environ, address), mock.patch("readers.stores.waiting.RETRY_SECONDS", 0.0):
             yield ObjectStore("s3://bucket/pack", {"max_retries": 0, "retry_timeout": timedelta(seconds=9)})
     finally:
         server.shutdown()
@@ -196,7 +197,7 @@ def test_the_rate_is_that_of_a_window(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_who_waited_for_a_silent_store_does_not_wait_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads that fetch ahead and the one that needs a shard waited for minutes, one after the other."""
     asked, waiting, go = list[str](), Semaphore(0), Event()
-    monkeypatch.setattr(fetch, "RETRY_SECONDS", -1.0)
+    monkeypatch.setattr("readers.stores.waiting.RETRY_SECONDS", -1.0)
     store, budget = MemoryStore(), Budget(tmp_path, 1 << 20)
     fetcher, lock = Fetcher(store, budget.packs / "pack", budget), budget.fetch_lock
 

@@ -20,7 +20,6 @@ from packer.packs.hub_commits import HubCommits
 from packer.packs.verify import contradictions
 from packer.progress import Advance
 from packer.publish.atomic import target_errors
-from packer.publish.conditional_writes import answered
 from packer.publish.direct_file import DirectFile
 from packer.publish.free_space import SHARD_SLACK, check_free_space
 from readers.contract.atomic import make_folder, move_into_place, partial, sync_folder
@@ -34,6 +33,7 @@ from readers.stores.fetch import ExpectedFile, fetch_object, fetch_receipt, file
 from readers.stores.folder_store import FolderStore
 from readers.stores.open_store import is_url
 from readers.stores.store import Store
+from readers.stores.waiting import answered
 
 _STEM = re.compile(rf"(?<=-{FINGERPRINT.pattern})\..*")
 """The rest of the name of a shard's file after its stem."""

@@ -14,7 +14,6 @@ from pathlib import Path
 from packer.errors import BusyError
 from packer.packs.generations import MANIFEST_NAME, list_generations, receipt_paths
 from packer.packs.stored import generations, seen
-from packer.publish.conditional_writes import answered
 from packer.publish.generation import read_current
 from packer.publish.history import DEFAULT_KEEP, read_history
 from packer.publish.lock import locked
@@ -28,6 +27,7 @@ from readers.contract.shard_table import table_path
 from readers.stores.folder_store import FolderStore
 from readers.stores.open_store import is_url
 from readers.stores.store import Store
+from readers.stores.waiting import answered
 
 DEFAULT_GRACE = 24 * 3600.0
 """Seconds."""

@@ -17,10 +17,10 @@ from threading import Lock
 from typing import Any
 
 from packer.errors import BusyError, TargetError
-from packer.publish.conditional_writes import answered
 from readers.contract.errors import StoreBusyError, StoreError
 from readers.stores.hub_store import DATASET, HubStore
 from readers.stores.store import Data, Version
+from readers.stores.waiting import answered
 
 MOST_FILES = 100
 """The files of a commit. The Hub advises not to send more, and takes 128 commits an hour."""

@@ -12,7 +12,6 @@ from pathlib import Path
 from packer.packs.stored import seen
 from packer.packs.verify import Damage, verify
 from packer.progress import Progress
-from packer.publish.conditional_writes import answered
 from packer.publish.free_space import check_free_space
 from packer.publish.local_mirror import as_hole, named
 from packer.shards.stored_cells import counted_fields
@@ -23,6 +22,7 @@ from readers.contract.receipt import SUFFIX
 from readers.pack import Pack
 from readers.stores.checksums import MOST_RECEIPT_BYTES, parse_receipt
 from readers.stores.store import Store
+from readers.stores.waiting import answered
 
 MOST_TOO_MANY = 1 << 16
 """Bytes behind the end of a file that are copied, too, so that its rows can be read."""

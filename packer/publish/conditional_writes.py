@@ -10,28 +10,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
 
 from readers.contract.errors import StoreBusyError
-from readers.stores.store import RETRY_SECONDS, Data, Store, Version
+from readers.stores.store import Data, Store, Version
+from readers.stores.waiting import pauses
 
-T = TypeVar("T")
 TRIES = 6
-PAUSE = 0.05
-"""Seconds before the second try. Each further pause is twice as long; the store's client waits longer by itself."""
-
-
-def answered(call: Callable[[], T]) -> T:
-    """Call a function that may be called twice until the store answers."""
-    until = time.monotonic() + RETRY_SECONDS
-    for number in range(TRIES - 1):
-        try:
-            return call()
-        except StoreBusyError:
-            if time.monotonic() > until:
-                raise
-            time.sleep(PAUSE * 2**number)
-    return call()
+"""Times that a write is tried which the store refuses, although the object is unchanged."""
 
 
 def created(store: Store, name: str, data: Data) -> bool:
@@ -47,9 +32,8 @@ def replaced(store: Store, name: str, data: Data, old: Version | None) -> bool:
 
 
 def _written(store: Store, name: str, data: Data, old: Version | None, write: Callable[[], bool]) -> bool:
-    until = time.monotonic() + RETRY_SECONDS
-    for number in range(TRIES):
-        time.sleep(PAUSE * (2**number - 1))
+    refused, again, waiting = 0, pauses(), pauses()
+    while refused < TRIES:
         try:
             if write():
                 return True
@@ -57,13 +41,17 @@ def _written(store: Store, name: str, data: Data, old: Version | None, write: Ca
         except FileNotFoundError:
             if old is not None:
                 return False  # another process deleted it
-            continue
         except StoreBusyError:
-            if number == TRIES - 1 or time.monotonic() > until:
+            pause = next(waiting, None)
+            if pause is None:
                 raise
+            time.sleep(pause)
             continue
-        if stored == data:
-            return True
-        if old is None or version.tag != old.tag:
-            return False
+        else:
+            if stored == data:
+                return True
+            if old is None or version.tag != old.tag:
+                return False
+        time.sleep(next(again, 0.0))
+        refused += 1
     raise StoreBusyError(f"{store.url}/{name}: was not written, although no other process writes it")

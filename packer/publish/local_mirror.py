@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TypeAlias
 
 from packer.errors import PackError, TargetError, first_of
-from packer.publish.conditional_writes import answered
 from packer.publish.generation import Current, read_current
 from packer.publish.lock_object import LOCKS
 from packer.publish.store_probe import PREFIX
@@ -30,6 +29,7 @@ from readers.contract.manifest import GENERATIONS, MANIFEST, MARK, SHARDS
 from readers.contract.receipt import SUFFIX
 from readers.contract.shard_table import table_path
 from readers.stores.store import Listed, Store, check_name
+from readers.stores.waiting import answered
 
 STAMP = ".stamps"
 READERS = 16

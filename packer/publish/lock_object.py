@@ -18,11 +18,11 @@ from contextlib import contextmanager, suppress
 from threading import Event, Thread
 
 from packer.errors import BusyError, TargetError
-from packer.publish.conditional_writes import answered
 from packer.publish.store_probe import fault_of_conditions
 from readers.contract.errors import StoreError
 from readers.contract.json_entry import loads
 from readers.stores.store import Data, Listed, Store, Version
+from readers.stores.waiting import answered
 
 LOCKS = ".locks"
 LIFETIME, RENEWAL = 600.0, 60.0

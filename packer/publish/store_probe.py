@@ -13,9 +13,10 @@ from contextlib import suppress
 from functools import partial
 from threading import Barrier
 
-from packer.publish.conditional_writes import answered, created, replaced
+from packer.publish.conditional_writes import created, replaced
 from readers.contract.errors import StoreBusyError, StoreError
 from readers.stores.store import Store
+from readers.stores.waiting import answered
 
 PREFIX = ".probe-"
 ROUNDS, RACERS = 8, 4

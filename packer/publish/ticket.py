@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from packer.publish.atomic import store_errors
-from packer.publish.conditional_writes import answered
 from packer.publish.target import TICKETS
 from readers.contract.errors import DamagedError
 from readers.stores.folder_store import store_of
 from readers.stores.store import Store
+from readers.stores.waiting import answered
 
 PLAN_DIGITS = 16
 _NAME = re.compile(r"([0-9]{1,12})-([0-9a-f]{32})-([0-9a-f]{64})")

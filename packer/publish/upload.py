@@ -16,7 +16,7 @@ from pathlib import Path
 
 from packer.errors import TargetError
 from packer.publish.atomic import store_errors
-from packer.publish.conditional_writes import answered, created
+from packer.publish.conditional_writes import created
 from packer.publish.free_space import check_free_space
 from packer.publish.local_mirror import STAMP, mark, objects_of_pack, private_scratch
 from packer.publish.target import STAMPS
@@ -27,6 +27,7 @@ from readers.contract.receipt import SUFFIX, Receipt
 from readers.stores.object_store import ONE_PUT
 from readers.stores.open_store import open_store
 from readers.stores.store import Store
+from readers.stores.waiting import answered
 
 AHEAD = 4
 """The shards for each core that scratch must have room for: one is written, another sent, and sizes vary."""

@@ -26,7 +26,8 @@ from readers.contract.shard_table import RECORD, table_header, table_path
 from readers.stores.checksums import MOST_RECEIPT_BYTES, parse_receipt
 from readers.stores.evict import Budget, CacheFullError, partial_folder
 from readers.stores.locks import ReadLock, only_fetcher
-from readers.stores.store import RETRY_SECONDS, Store
+from readers.stores.store import Store
+from readers.stores.waiting import pauses
 
 MOST_REFUSED = 64
 TOUCH_SECONDS = 60
@@ -76,7 +77,8 @@ class Fetcher:
         return lock
 
     def _unit(self, name: str, suffix: str, list_files: Callable[[], Sequence[ExpectedFile]]) -> ReadLock:
-        """Let one thread of the machine fetch a unit. What is damaged on the way is fetched once more."""
+        """Let one thread of the machine fetch a unit. What is damaged on the way is fetched once more, and a store that
+        is busy is asked again until the clock ends it."""
         with suppress(FileNotFoundError):
             return self.held(name + suffix)
         unit, begun = self.root / name, time.monotonic()
@@ -86,7 +88,8 @@ class Fetcher:
             when, why = self._silent
             if when > begun:
                 raise StoreBusyError(why)
-            for last in (False, True):
+            waiting, damaged = pauses(), False
+            while True:
                 try:
                     files = self._refused.pop(name, None) or list_files()
                     return self._fetched(unit, files)
@@ -94,13 +97,16 @@ class Fetcher:
                     if len(self._refused) < MOST_REFUSED:
                         self._refused[name] = files
                     raise
-                except (DamagedError, StoreError) as error:
-                    is_silent = isinstance(error, StoreBusyError) and time.monotonic() - begun > RETRY_SECONDS
-                    if is_silent:
+                except StoreBusyError as error:
+                    pause = next(waiting, None)
+                    if pause is None:
                         self._silent = time.monotonic(), str(error)
-                    if last or is_silent:
                         raise
-        raise AssertionError("the second try returns or raises")
+                    time.sleep(pause)
+                except (DamagedError, StoreError):
+                    if damaged:
+                        raise
+                    damaged = True
 
     def _fetched(self, unit: Path, files: Sequence[ExpectedFile]) -> ReadLock:
         partial = partial_folder(unit)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from readers.contract.errors import StoreBusyError, StoreError
 from readers.stores.least_rate import LeastRate, gather
-from readers.stores.store import RETRY_SECONDS, SHORT_SECONDS, Data, Listed, Version, check_name
-from readers.stores.waiting import interruptible
+from readers.stores.store import SHORT_SECONDS, Data, Listed, Version, check_name
+from readers.stores.waiting import LONGEST_PAUSE, RETRY_SECONDS, answered, interruptible, pauses
 
 if TYPE_CHECKING:
     from obstore.store import RetryConfig
@@ -24,9 +24,8 @@ SCHEMES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss")
 """The schemes of URLs that obstore opens."""
 LISTED = 1000
 """Entries that are passed on together: what a request lists."""
-LIST_TRIES = 3
-"""The number of times that a part of a listing is asked for. It goes on after the last name: names are sorted."""
-MOST_TRIES = 10
+ALL_TRIES = 1 << 20
+"""The client counts its tries, too. The clock shall limit them, not their number."""
 CONNECT_SECONDS, SILENT_SECONDS = 10.0, 60.0
 """The most seconds until there is a connection, and those that a server may be silent before a request has failed."""
 LONG_SECONDS = 3600
@@ -107,8 +106,9 @@ class ObjectStore:
 
         if (longer, most) not in self._clients:
             retries: RetryConfig = self._retries or {
-                "max_retries": MOST_TRIES,
+                "max_retries": ALL_TRIES,
                 "retry_timeout": timedelta(seconds=RETRY_SECONDS + longer),
+                "backoff": {"init_backoff": timedelta(seconds=0.5), "max_backoff": timedelta(seconds=LONGEST_PAUSE)},
             }
             options: Any = {
                 "timeout": timedelta(seconds=most),
@@ -127,7 +127,7 @@ class ObjectStore:
 
     def list(self, folder: str) -> Iterator[Listed]:
         prefix = check_name(folder) if folder else None
-        last, tries, until = None, LIST_TRIES, time.monotonic() + RETRY_SECONDS
+        last, waiting = None, pauses()
         while True:
             with self._errors(folder):
                 try:
@@ -136,16 +136,20 @@ class ObjectStore:
                         for entry in entries:
                             modified = entry["last_modified"].timestamp()
                             yield Listed(entry["path"], entry["size"], entry["e_tag"] or "", modified)
-                            last, tries = entry["path"], LIST_TRIES
-                        until = time.monotonic() + RETRY_SECONDS
+                            last = entry["path"]
+                        waiting = pauses()
                     return
-                except self._exceptions.GenericError:  # such as a cut answer, which obstore does not ask for again
-                    tries -= 1
-                    if not tries or time.monotonic() > until:
+                except self._exceptions.GenericError as error:  # a cut answer, which obstore does not ask for again
+                    pause = None if _is_final(str(error)) else next(waiting, None)
+                    if pause is None:
                         raise
+                    time.sleep(pause)  # then it goes on after the last name: names are sorted
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> tuple[bytes, Version]:
         check_name(name)
+        return answered(partial(self._read_once, name, start, stop))
+
+    def _read_once(self, name: str, start: int, stop: int | None) -> tuple[bytes, Version]:
         with self._errors(name):
             if start == 0 and stop is None:
                 return self._read(name, {})

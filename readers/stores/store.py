@@ -15,8 +15,6 @@ from readers.contract.errors import RequestError
 Data: TypeAlias = "bytes | bytearray | memoryview"
 HUB = "hf"
 """The scheme of the URLs of the Hugging Face Hub."""
-RETRY_SECONDS = 180.0
-"""No further try of a request begins so long after the first one. All that asks a store keeps to it."""
 SHORT_SECONDS = 600
 """The most seconds of an answer that is not an object: a part of a listing, the size of an object, a deletion."""
 

@@ -30,7 +30,7 @@ from drills.s3_server import BUCKET, PORT, ask, environment, serving
 from drills.wire import FAR, NEAR, Host, Trap, Wire, end_with_parent, missing
 from packer import build_pack
 from readers.stores import object_store
-from readers.stores.store import RETRY_SECONDS
+from readers.stores.waiting import RETRY_SECONDS
 
 T = TypeVar("T", Host, Wire)
 BUSY = 75
@@ -50,9 +50,9 @@ RAW_BYTES = 10_000
 WORDS = ("--size", f"{SIZE}x{SIZE}", "--shard-size", SHARD, "--workers", "2")
 START = """
 import sys
-import packer.publish.conditional_writes, readers.stores.fetch, readers.stores.object_store
+import readers.stores.object_store, readers.stores.waiting
 for name, value in {limits!r}.items():
-    for module in (packer.publish.conditional_writes, readers.stores.fetch, readers.stores.object_store):
+    for module in (readers.stores.object_store, readers.stores.waiting):
         if hasattr(module, name):
             setattr(module, name, value)
 {then}

@@ -22,7 +22,6 @@ from unittest import mock
 from scenes.tiny import make_tiny
 
 import packer.publish.bucket
-import packer.publish.conditional_writes
 import packer.workers.run
 from drills.made_stores import FaultyStore, MemoryStore
 from packer import build_pack, verify_pack
@@ -80,7 +79,7 @@ def drill(faults: int, share: float, work: Path, seed: int = 1) -> tuple[Counter
     found, wrong = Counter[str](), list[str]()
     with (
         mock.patch.object(packer.workers.run, "POOL", InProcess),
-        mock.patch.object(packer.publish.conditional_writes, "PAUSE", 0),
+        mock.patch("readers.stores.waiting.FIRST_PAUSE", 0),
     ):
         build_pack(raw, local, shard_size="12KB", workers=2)
         while sum(found[name] for name in found if ":" in name) < faults:
