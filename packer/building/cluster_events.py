@@ -1,4 +1,4 @@
-"""What a build on a cluster reports while it goes on."""
+"""Reports of a build on a cluster, while it goes on."""
 
 from __future__ import annotations
 

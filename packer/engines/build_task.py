@@ -31,7 +31,7 @@ _lock = threading.Lock()
 
 
 class StationEndedError(Exception):
-    """The process that builds has ended. A positive code is its own, such as that of a library that is missing."""
+    """The process that builds has ended. A positive code is its own, as when a library is missing."""
 
     def __init__(self, code: int) -> None:
         super().__init__(f"the station ended (exit code {code}); see the worker's log")

@@ -84,7 +84,7 @@ class Failed:
     worker: str = ""
     """The host and the process that failed; empty if the engine lost the task."""
     passes: bool = True
-    """Whether it may pass without a person who repairs something."""
+    """True if it may pass without a person who repairs something."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ class Night(Clock):
     def __init__(self, workers: int, broken: float, seed: int = 7, held_back: bool = True) -> None:
         self.dice, self.time, self.workers, self.held_back = random.Random(seed), 0.0, workers, held_back
         self.ways = {number: WAYS[number % len(WAYS)] for number in range(round(workers * broken))}
-        """How each broken worker fails."""
+        """The way in which each broken worker fails."""
         self.tasks = Counter[str]()
         """The tasks that good workers had, and those of each way to fail."""
         self._idle = list(range(workers))
