@@ -48,7 +48,7 @@ def connect_threads(url: str) -> Iterator[Connection]:
 
     with ThreadPoolExecutor(2) as executor:
         try:
-            yield Connection(executor, lambda: 2)
+            yield Connection(executor, lambda: 2, lambda: 1)
         finally:
             executor.shutdown(wait=False, cancel_futures=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 from collections import Counter
@@ -12,13 +13,15 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 import pytest
+from drills.broken_workers import Night, built
 
+from packer.engines import build_task
 from packer.engines.submit import AGAIN, AHEAD, LONGEST_PAUSE, MOST_TRIES, RECOUNT, Clock, pause, submit_all
 from packer.engines.task import Answer, BuiltShard, Failed, Refused, Task, Wrong, answer_of, answer_text, read_answer
 from packer.errors import EngineError, InputError, UnavailableError, UsageError, VersionsError
 
 T = TypeVar("T")
-BUILT = BuiltShard("0" * 32, "1" * 64, 3, 1, (("train/7", "is cut short"),), 1000, "n17")
+BUILT = BuiltShard("0" * 32, "1" * 64, 3, 1, (("train/7", "is cut short"),), 1000, "n17:1")
 Outcome = Callable[[Task, int], "str | BaseException"]
 """Returns the result of a task at its try of this number."""
 
@@ -286,5 +289,49 @@ def test_answers_are_checked(text: str) -> None:
 
 def test_only_what_is_wrong_everywhere_is_not_tried_again() -> None:
     assert answer_of(UsageError("no such function"), "n17") == Wrong("UsageError", "no such function")
-    assert answer_of(OSError(5, "Input/output error"), "n17") == Failed("n17: OSError: [Errno 5] Input/output error")
-    assert answer_of(InputError("raw: is not there"), "n17") == Failed("n17: raw: is not there")
+    lost = Failed("n17: OSError: [Errno 5] Input/output error", "n17:1", passes=True)
+    assert answer_of(OSError(5, "Input/output error"), "n17:1") == lost
+    lasting = Failed("n17: raw: is not there", "n17:1", passes=False)
+    assert answer_of(InputError("raw: is not there"), "n17:1") == lasting
+
+
+def failing_on(worker: str, passes: bool = False) -> str:
+    return answer_text(Failed(f"{worker}: RAW is not there", worker, passes))
+
+
+@pytest.mark.parametrize(("passes", "code"), [(False, 1), (True, 75)])
+def test_workers_that_all_fail_end_a_build_at_once(passes: bool, code: int) -> None:
+    numbers = itertools.count()
+    engine = SimulatedEngine(lambda task, tries: failing_on(f"n{next(numbers) % 3}:1", passes))
+    failures: list[str] = []
+    found = submit_all(
+        engine, never, tasks(20), lambda: 4, engine, failed=lambda shard, why: failures.append(why), workers=lambda: 3
+    )
+    with pytest.raises(EngineError, match=r"all 3 workers failed 3 times in a row, at last n\d:1: RAW is not") as error:
+        list(found)
+    assert error.value.exit_code == code
+    assert len(failures) == 9
+    assert engine.time < 10
+
+
+def test_a_shard_does_not_fail_with_a_worker_that_always_fails() -> None:
+    """A broken worker has each shard often, and the shards are built at last."""
+    engine = SimulatedEngine(lambda task, tries: failing_on("n1:1") if tries <= MOST_TRIES else good(task, tries))
+    found = submit_all(engine, never, tasks(20), lambda: 4, engine, workers=lambda: 2)
+    assert sorted(task.shard for task, _ in found) == list(range(20))
+
+
+def test_a_twentieth_of_broken_workers_draws_few_tasks() -> None:
+    night = Night(100, 0.05)
+    assert built(night, 2000) == 2000
+    failures = night.tasks.total() - night.tasks["good"]
+    assert 20 < failures < 0.15 * 2000
+
+
+def test_failures_in_a_row_are_kept_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr("packer.engines.build_task.time.sleep", waited.append)
+    monkeypatch.setattr(build_task, "_failures", 0)
+    for answer in (*[failing_on("n1:1")] * 9, answer_text(BUILT), failing_on("n1:1"), failing_on("n1:1")):
+        assert build_task._kept_back(answer) == answer
+    assert waited == [0, 1, 2, 4, 8, 16, 32, 60, 60, 0, 0, 1]

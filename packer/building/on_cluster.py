@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
 
+from packer.building.cluster_events import ClusterEvents
 from packer.engines.build_task import build_task
 from packer.engines.engine import Connection
-from packer.engines.submit import Waits, submit_all
+from packer.engines.submit import submit_all
 from packer.engines.task import BuiltShard, Task
 from packer.errors import TargetError
 from packer.plan.plan import Plan
@@ -22,20 +21,10 @@ from readers.contract.errors import DamagedError, StoreError
 from readers.contract.manifest import SHARDS
 from readers.contract.receipt import SUFFIX, Receipt, shard_stem
 
-Rejected: TypeAlias = Callable[[str, str, str], object]
-"""Called with the key of a bad pair, the reason, and the host that found it."""
 
-
-@dataclass(frozen=True)
-class Cluster:
-    """Machines that build, and who hears of them."""
-
-    connection: Connection
-    rejected: Rejected
-    waits: Waits
-
-
-def built_there(plan: Plan, cluster: Cluster, bucket: Bucket | None) -> Generator[tuple[int, Receipt], None, None]:
+def built_there(
+    plan: Plan, connection: Connection, events: ClusterEvents, bucket: Bucket | None
+) -> Generator[tuple[int, Receipt], None, None]:
     """Yield the number and the receipt of each shard when it is in OUT. The largest shards are built first."""
     specs = plan.new_specs
     if not specs:
@@ -46,10 +35,13 @@ def built_there(plan: Plan, cluster: Cluster, bucket: Bucket | None) -> Generato
             Task(location, sha256, number, out, None, plan.request.running.task_timeout)
             for number in sorted(specs, key=lambda number: -specs[number].weight)
         )
-        connection = cluster.connection
-        for task, built in submit_all(connection.engine, build_task, tasks, connection.slots, waits=cluster.waits):
+        finished = submit_all(
+            connection.engine, build_task, tasks, connection.slots, waits=events.waits, failed=events.failed,
+            workers=connection.workers,
+        )  # fmt: skip
+        for task, built in finished:
             for key, reason in built.rejects:
-                cluster.rejected(key, reason, built.host)
+                events.rejected(key, reason, built.host)
             yield task.shard, _receipt(plan.out.absolute(), specs[task.shard].split, built, bucket)
 
 

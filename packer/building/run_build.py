@@ -10,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from packer.building.cluster_events import ClusterEvents
 from packer.building.finish import finish, keep_facts
 from packer.building.summary import Summary
 from packer.config.options import LOCK
@@ -32,9 +33,7 @@ from readers.stores.open_store import url_of
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from packer.building.on_cluster import Rejected
     from packer.config.build_options import BuildOptions
-    from packer.engines.submit import Waits
     from packer.publish.bucket import Bucket
 
 Shards: TypeAlias = Generator[tuple[int, Receipt], None, None]
@@ -61,13 +60,10 @@ def build_from(
     request: Request,
     progress: Progress = no_progress,
     planned: Callable[[Plan], object] = lambda plan: None,
-    rejected: Rejected = lambda key, reason, host: None,
-    waits: Waits = lambda seconds: None,
+    events: ClusterEvents | None = None,
 ) -> Summary:
-    """Build what a request asks for; `planned` hears of the plan before anything is decoded.
-
-    With --engine, `rejected` hears of the first bad pairs of each shard while others are built, and `waits` of a
-    cluster that has no workers.
+    """Build what a request asks for; `planned` hears of the plan before anything is decoded, and with --engine `events`
+    of what happens on the cluster.
     """
     settings = request.settings
     with ExitStack() as stack:
@@ -80,11 +76,11 @@ def build_from(
         pool = stack.enter_context(running.open_pool())
         builder = partial(built_here, pool=pool)
         if running.engine is not None:
-            from packer.building.on_cluster import Cluster, built_there  # a build on this machine imports no engines
+            from packer.building.on_cluster import built_there  # a build on this machine imports no engines
             from packer.engines.connect import connect
 
             connection = stack.enter_context(connect(running.engine))
-            builder = partial(built_there, cluster=Cluster(connection, rejected, waits), bucket=bucket)
+            builder = partial(built_there, connection=connection, events=events or ClusterEvents(), bucket=bucket)
         check_pin(out)
         plan = make_plan(request, pool=pool)
         planned(plan)

@@ -67,6 +67,7 @@ def build_command(ctx: click.Context, /, **_: Any) -> None:
     """
     with loading(workers=True):
         from packer.building import build_from
+        from packer.building.cluster_events import ClusterEvents
         from packer.cli.build_text import plan_notes, size_notes, summary_json, summary_text
         from packer.cli.metrics import measured
         from packer.plan.request import Request
@@ -88,6 +89,8 @@ def build_command(ctx: click.Context, /, **_: Any) -> None:
     def waits(seconds: float) -> None:
         _log_waiting(str(settings["engine"]), seconds)
 
+    events = ClusterEvents(rejected, waits, _log_failure)
+
     def planned(plan: Plan) -> None:
         if not quiet:
             log_notes(plan_notes(plan))
@@ -96,7 +99,7 @@ def build_command(ctx: click.Context, /, **_: Any) -> None:
     with measured(None if metrics_file is None else Path(str(metrics_file))) as measure:
         with publishing(Path(out) if url is None else open_store(url)):
             request = Request.from_settings(settings)
-            summary = build_from(request, shown(quiet), planned, rejected, waits)
+            summary = build_from(request, shown(quiet), planned, events)
             measure(summary)
         log_summary(summary)
         log_notes(after)
@@ -119,6 +122,11 @@ def _show_plan(settings: Settings) -> None:
 def _log_reject(key: str, reason: str, host: str) -> None:
     """Log a bad pair that a worker of a cluster has found, while the others still build."""
     LOG.say("bad pair", f"bad pair  {key}: {reason}", row=key, reason=reason, host=host)
+
+
+def _log_failure(shard: int, why: str) -> None:
+    """Log that a worker of a cluster has failed, also with --quiet: one that goes on failing must be repaired."""
+    LOG.say("failed", f"failed    shard {shard}: {why}; it is tried again", shard=shard, reason=why)
 
 
 def _log_waiting(engine: str, seconds: float) -> None:

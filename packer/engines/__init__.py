@@ -9,6 +9,7 @@ which builds the shard in a worker process that may crash. So a pair that crashe
 engine, and the shard has the same reject as in a local build. A station ends when the engine's worker ends.
 
 `submit_all` keeps twice as many tasks in flight as the engine has slots. A task that failed because of the engine or
-its machines is tried again, with growing pauses. Errors in data or options end the build. Shards may be built twice,
-late or by a worker that was given up: their bytes are the same, and only the coordinator publishes.
+its machines is tried again, with growing pauses. A worker that fails in a row keeps its answers back, and does not
+count against a shard (failing_workers.py). Errors in data or options, and of all workers, end the build. Shards may be
+built twice, late or by a worker that was given up: their bytes are the same, and only the coordinator publishes.
 """

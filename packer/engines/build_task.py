@@ -11,17 +11,31 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 
-from packer.engines.task import Task
-from packer.errors import EngineError
+from packer.engines.task import Failed, Task, answer_text
 
 STATION = "packer.engines.station"
 LONGEST_END = 10.0
 """Seconds that a station may take to end."""
+FAILED = '{"failed": '
+"""The beginning of an answer that is a failure."""
+LONGEST_WAIT = 60.0
+"""The most seconds that a failure is kept back."""
 _idle: list[_Station] = []
+_failures = 0
+"""The failures of this worker in a row."""
 _lock = threading.Lock()
+
+
+class StationEndedError(Exception):
+    """The process that builds has ended. A positive code is its own, as when a library is missing."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(f"the station ended (exit code {code}); see the worker's log")
+        self.is_own = code > 0
 
 
 class _Station:
@@ -38,7 +52,7 @@ class _Station:
         return self._process.poll() is None
 
     def ask(self, task: str) -> str:
-        """Return the answer to a task. Raises EngineError if the station ends instead."""
+        """Return the answer to a task. Raises StationEndedError if the station ends instead."""
         pipe_in, pipe_out = self._process.stdin, self._process.stdout
         assert pipe_in is not None
         assert pipe_out is not None
@@ -51,7 +65,7 @@ class _Station:
         if not answer.endswith("\n"):
             self.end()
             code = self._process.returncode
-            raise EngineError(f"{socket.gethostname()}: the station ended (exit code {code}); see the worker's log")
+            raise StationEndedError(code)
         return answer.strip()
 
     def end(self) -> None:
@@ -82,12 +96,30 @@ def build_task(text: str) -> str:
     station = _take()
     try:
         answer = station.ask(task)
+    except StationEndedError as error:
+        host = socket.gethostname()
+        return _kept_back(answer_text(Failed(f"{host}: {error}", f"{host}:{os.getpid()}", not error.is_own)))
     except BaseException:
         station.end()
         raise
     with _lock:
         _idle.append(station)
+    return _kept_back(answer)
+
+
+def _kept_back(answer: str) -> str:
+    """Return an answer. Failures in a row come later and later: a scheduler gives tasks to who is done at once."""
+    global _failures
+    with _lock:
+        _failures = _failures + 1 if answer.startswith(FAILED) else 0
+        wait = wait_after(_failures)
+    time.sleep(wait)
     return answer
+
+
+def wait_after(failures: int) -> float:
+    """Return the seconds that a failure is kept back: none for the first, then 1, 2, 4 … 60."""
+    return min(LONGEST_WAIT, 2.0 ** min(failures - 2, 10)) if failures > 1 else 0.0
 
 
 def _take() -> _Station:

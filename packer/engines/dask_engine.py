@@ -79,19 +79,19 @@ def connect_dask(address: str) -> Iterator[Connection]:
         client: Any = Client(f"tcp://{address}", set_as_default=False)
     except (OSError, ValueError) as error:
         raise UnavailableError(f"dask://{address}: no scheduler answers ({error})") from error
-    threads = 0
+    threads: list[int] = []
 
     def slots() -> int:
         nonlocal threads
         if is_closed(client):
             raise UnavailableError(f"dask://{address}: the scheduler went away and did not come back; {CONTINUE}")
         with suppress(OSError):  # the scheduler is away; the client connects again by itself
-            threads = sum(client.nthreads().values())
-        return threads
+            threads = list(client.nthreads().values())
+        return sum(threads)
 
     with client:
         engine = DaskEngine(client)
         try:
-            yield Connection(engine, slots)
+            yield Connection(engine, slots, lambda: len(threads))
         finally:
             engine.shutdown(wait=False)

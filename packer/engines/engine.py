@@ -20,7 +20,8 @@ class Engine(Protocol):
 
 @dataclass(frozen=True)
 class Connection:
-    """An engine, and a function that counts how many tasks it can run at the same time now."""
+    """An engine, and functions that count how many tasks it can run at the same time now, and its workers."""
 
     engine: Engine
     slots: Callable[[], int]
+    workers: Callable[[], int]

@@ -35,6 +35,10 @@ def _remote(build: Callable[[str], str]) -> Any:
     return ray.remote(build).options(max_retries=0, num_cpus=1)
 
 
+def _cores() -> int:
+    return int(ray.cluster_resources().get("CPU", 0))
+
+
 @contextmanager
 def connect_ray(address: str) -> Iterator[Connection]:
     """Connect to a cluster."""
@@ -47,6 +51,6 @@ def connect_ray(address: str) -> Iterator[Connection]:
         signal.signal(signal.SIGTERM, handler)
     engine = RayEngine()
     try:
-        yield Connection(engine, lambda: int(ray.cluster_resources().get("CPU", 0)))
+        yield Connection(engine, _cores, _cores)  # each task has a core, and a process of its own
     finally:
         engine.shutdown(wait=False)

@@ -29,6 +29,8 @@ from readers.contract.receipt import Receipt
 LONGEST_END = 4.0
 """Seconds to end in order."""
 HOST = socket.gethostname()
+WORKER = f"{HOST}:{os.getppid()}"
+"""The worker of the engine that has this station."""
 
 
 class Station:
@@ -53,7 +55,7 @@ class Station:
                 return Refused(f"{HOST} {opened.planned.refusal}")
             return _built(opened.build(task.shard, self._pool_of(task.task_timeout)))
         except Exception as error:  # noqa: BLE001 - the coordinator decides what to do
-            return answer_of(error, HOST)
+            return answer_of(error, WORKER)
 
     def _open(self, task: Task) -> OpenBuild:
         key = task.plan, task.sha256, task.raw, task.out
@@ -73,7 +75,7 @@ class Station:
 def _built(receipt: Receipt) -> BuiltShard:
     rejects = tuple((f"{receipt.split}/{reject.key}", reject.reason) for reject in receipt.rejects[:MOST_REJECTS])
     return BuiltShard(
-        receipt.fingerprint, receipt.digest, receipt.rows, len(receipt.rejects), rejects, receipt.bytes, HOST
+        receipt.fingerprint, receipt.digest, receipt.rows, len(receipt.rejects), rejects, receipt.bytes, WORKER
     )
 
 

@@ -13,12 +13,15 @@ from queue import Empty, SimpleQueue
 from typing import TypeAlias, TypeVar
 
 from packer.engines.engine import Engine
+from packer.engines.failing_workers import FailingWorkers
 from packer.engines.task import Answer, BuiltShard, Failed, Refused, Task, read_answer
 from packer.errors import EngineError, UnavailableError, VersionsError
 
 T = TypeVar("T")
 Waits: TypeAlias = Callable[[float], object]
 """Called with the seconds since which a cluster has no workers."""
+Fails: TypeAlias = Callable[[int, str], object]
+"""Called with the number of a shard whose building failed, and why. It is tried again."""
 AHEAD = 2
 """Tasks in flight for each slot: one that runs, and one that is there when it ends."""
 RECOUNT = 5.0
@@ -64,8 +67,12 @@ def submit_all(
     slots: Callable[[], int],
     clock: Clock | None = None,
     waits: Waits = lambda seconds: None,
+    failed: Fails = lambda shard, why: None,
+    workers: Callable[[], int] = lambda: 1 << 30,
 ) -> Iterator[tuple[Task, BuiltShard]]:
-    """Yield each task with its answer, as it finishes. Raise the first error that trying again would not cure."""
+    """Yield each task with its answer, as it finishes. Raise the first error that trying again would not cure: of the
+    data, of a shard that failed MOST_TRIES times, or of all workers."""
+    failing = FailingWorkers()
     flight = _Flight(engine, build, tasks, clock or Clock())
     counted = _Slots(slots, waits, flight.clock.now())
     while flight.goes_on:
@@ -76,8 +83,12 @@ def submit_all(
             continue
         trial, answer = finished
         if isinstance(answer, BuiltShard):
+            failing.built(answer.worker)
             yield trial.task, answer
         elif isinstance(answer, Failed):
+            failed(trial.task.shard, answer.failed)
+            if failing.failed(answer, workers()):
+                trial.tries -= 1
             flight.again(trial, answer.failed)
         elif isinstance(answer, Refused):
             raise VersionsError(f"a worker refused the plan: {answer.refused}")
@@ -165,7 +176,7 @@ class _Flight:
         """Have a task tried again after a pause."""
         if trial.tries >= MOST_TRIES:
             raise UnavailableError(f"shard {trial.task.shard} failed {trial.tries} times, at last: {why}")
-        trial.due = self.clock.now() + pause(trial.tries)
+        trial.due = self.clock.now() + pause(max(1, trial.tries))
         heappush(self._waiting, trial)
 
     def _due(self, now: float) -> _Trial | None:

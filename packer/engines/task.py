@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
-from packer.errors import EngineError, InputError, PackError, UsageError
+from packer.errors import BusyError, EngineError, InputError, PackError, UnavailableError, UsageError
 from readers.contract.json_entry import Entry, JsonProblem, loads
 from readers.contract.manifest import DIGEST
 from readers.contract.receipt import FINGERPRINT
@@ -61,7 +61,12 @@ class BuiltShard:
     rejects: tuple[tuple[str, str], ...]
     """Key and reason of the first rejects."""
     bytes: int
-    host: str
+    worker: str
+    """The host and the process that built it."""
+
+    @property
+    def host(self) -> str:
+        return host_of(self.worker)
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,10 @@ class Failed:
     """Infrastructure failed: the task is tried again."""
 
     failed: str
+    worker: str = ""
+    """The host and the process that failed; empty if the engine lost the task."""
+    passes: bool = True
+    """True if it may pass without a person who repairs something."""
 
 
 @dataclass(frozen=True)
@@ -94,11 +103,19 @@ Answer: TypeAlias = "BuiltShard | Refused | Failed | Wrong"
 _ERRORS: dict[str, type[PackError]] = {kind.__name__: kind for kind in (InputError, UsageError)}
 
 
-def answer_of(error: Exception, host: str) -> Failed | Wrong:
-    """Return the answer that reports an error on this host. Only what is wrong on every host is not tried again."""
+def host_of(worker: str) -> str:
+    """Return the host of a worker."""
+    return worker.rpartition(":")[0]
+
+
+def answer_of(error: Exception, worker: str) -> Failed | Wrong:
+    """Return the answer that reports an error of this worker. Only what is wrong on every host is not tried again."""
     if isinstance(error, UsageError):
         return Wrong(UsageError.__name__, str(error))
-    return Failed(f"{host}: {error}" if isinstance(error, PackError) else f"{host}: {type(error).__name__}: {error}")
+    is_ours = isinstance(error, PackError)
+    words = str(error) if is_ours else f"{type(error).__name__}: {error}"
+    passes = not is_ours or isinstance(error, (BusyError, UnavailableError))
+    return Failed(f"{host_of(worker)}: {words}", worker, passes)
 
 
 def answer_text(answer: Answer) -> str:
@@ -113,7 +130,7 @@ def read_answer(text: str) -> Answer:
     if entry.has("refused"):
         answer = Refused(entry.text("refused"))
     elif entry.has("failed"):
-        answer = Failed(entry.text("failed"))
+        answer = Failed(entry.text("failed"), entry.text("worker"), entry.truth("passes"))
     elif entry.has("error"):
         answer = Wrong(entry.choice("error", tuple(_ERRORS)), entry.text("about"))
     else:
@@ -134,7 +151,7 @@ def _read_built(entry: Entry) -> BuiltShard:
         rejected=entry.whole("rejected"),
         rejects=tuple((key, reason) for key, reason in rejects),
         bytes=entry.whole("bytes"),
-        host=entry.text("host"),
+        worker=entry.text("worker"),
     )
     if not FINGERPRINT.fullmatch(built.fingerprint) or not DIGEST.fullmatch(built.receipt):
         entry.problem("fingerprint", "expected a fingerprint and a SHA-256 in hex digits")

@@ -1,0 +1,128 @@
+"""Simulate a night on 500 workers of which a twentieth is broken: how many tasks do these draw, and does the night end?
+
+    tools/run drills.broken_workers [--workers 500] [--broken 0.05] [--shards 100000]
+
+No time passes. A scheduler gives each task to who is idle, as those of Dask and Ray do. A good worker takes 5 to 15 s
+for a shard. A broken one fails in one of five ways: at once, after a second, only for two of three tasks, only in the
+first ten minutes, or by losing the task, so that nobody knows who had it.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import Future
+from heapq import heappop, heappush
+from queue import SimpleQueue
+from typing import TypeVar
+
+from program import parser
+
+from packer.engines.build_task import wait_after
+from packer.engines.submit import Clock, submit_all
+from packer.engines.task import BuiltShard, Failed, Task, answer_text
+
+T = TypeVar("T")
+WAYS = ("at once", "after a second", "two of three", "at first", "lost")
+FIRST, RESTART = 600.0, 3.0
+
+
+class Night(Clock):
+    """A cluster without a machine: an engine, and its clock."""
+
+    def __init__(self, workers: int, broken: float, seed: int = 7, held_back: bool = True) -> None:
+        self.dice, self.time, self.workers, self.held_back = random.Random(seed), 0.0, workers, held_back
+        self.ways = {number: WAYS[number % len(WAYS)] for number in range(round(workers * broken))}
+        """The way in which each broken worker fails."""
+        self.tasks = Counter[str]()
+        """The tasks that good workers had, and those of each way to fail."""
+        self._idle = list(range(workers))
+        self._queue: list[tuple[Future[str], Task]] = []
+        self._ends: list[tuple[float, int, int, Future[str], str | BaseException]] = []
+        self._in_a_row = Counter[int]()
+        self._count = 0
+
+    def submit(self, build: Callable[[str], str], task: str, /) -> Future[str]:
+        future: Future[str] = Future()
+        self._queue.append((future, Task.from_text(task)))
+        self._start()
+        return future
+
+    def shutdown(self, wait: bool = True) -> None:
+        raise AssertionError("who opened the engine closes it")
+
+    def now(self) -> float:
+        return self.time
+
+    def next(self, finished: SimpleQueue[T], seconds: float) -> T | None:
+        until = self.time + seconds
+        while finished.empty() and self._ends and self._ends[0][0] <= until:
+            self.time, _, worker, future, outcome = heappop(self._ends)
+            self._idle.append(worker)
+            self._start()
+            future.set_exception(outcome) if isinstance(outcome, BaseException) else future.set_result(outcome)
+        if finished.empty():
+            self.time = max(self.time, until)
+            return None
+        return finished.get()
+
+    def _start(self) -> None:
+        while self._idle and self._queue:
+            worker = self._idle.pop(self.dice.randrange(len(self._idle)))
+            future, task = self._queue.pop(0)
+            seconds, outcome = self._outcome(worker, task)
+            self._count += 1
+            heappush(self._ends, (self.time + seconds, self._count, worker, future, outcome))
+
+    def _outcome(self, worker: int, task: Task) -> tuple[float, str | BaseException]:
+        """Return how long a worker has a task, and what comes of it."""
+        way, name = self.ways.get(worker, ""), f"n{worker}:1"
+        fails = bool(way) and not (way == "two of three" and self.dice.random() < 1 / 3)
+        if way == "at first" and self.time > FIRST:
+            fails = False
+        self.tasks[way if fails else "good"] += 1
+        if not fails:
+            self._in_a_row.pop(worker, None)
+            built = BuiltShard(f"{task.shard:032x}", "1" * 64, 1, 0, (), 1, name)
+            return self.dice.uniform(5, 15), answer_text(built)
+        self._in_a_row[worker] += 1
+        if way == "lost":  # it is started again
+            return RESTART, RuntimeError("the worker was lost")
+        seconds = (1.0 if way == "after a second" else 0.01) + self.held_back * wait_after(self._in_a_row[worker])
+        return seconds, answer_text(Failed(f"n{worker}: RAW is not there", name, passes=False))
+
+
+def built(night: Night, shards: int) -> int:
+    """Build this number of shards, and return how many came."""
+    tasks = (Task("/plans/1", "a" * 64, number, "/out", None, 300) for number in range(shards))
+    count = lambda: night.workers  # noqa: E731 - slots and workers are the same here
+    return sum(1 for _ in submit_all(night, never, tasks, count, night, workers=count))
+
+
+def never(task: str) -> str:
+    raise AssertionError("a simulated cluster calls nothing")
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("--workers", type=int, default=500)
+    options.add_argument("--broken", type=float, default=0.05, help="their share")
+    options.add_argument("--shards", type=int, default=100_000)
+    options.add_argument("--at-once", action="store_true", help="failures are not kept back")
+    chosen = options.parse_args()
+    night = Night(chosen.workers, chosen.broken, held_back=not chosen.at_once)
+    came = built(night, chosen.shards)
+    failures = night.tasks.total() - night.tasks["good"]
+    for way in WAYS:
+        print(f"{way:<16} {night.tasks[way]:>8,} tasks failed")
+    print(f"{failures:,} of {night.tasks.total():,} tasks failed ({failures / night.tasks.total():.2%})")
+    ideal = chosen.shards * 10 / (chosen.workers - len(night.ways))
+    print(f"{came:,} shards after {night.time:,.0f} s; the good workers alone need {ideal:,.0f} s")
+    if came != chosen.shards:
+        sys.exit("shards are missing")
+
+
+if __name__ == "__main__":
+    main()
