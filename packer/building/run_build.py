@@ -10,7 +10,6 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from packer.building.cluster_events import ClusterEvents
 from packer.building.finish import finish, keep_facts
 from packer.building.summary import Summary
 from packer.config.options import LOCK
@@ -33,6 +32,7 @@ from readers.stores.open_store import url_of
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from packer.building.cluster_events import ClusterEvents
     from packer.config.build_options import BuildOptions
     from packer.publish.bucket import Bucket
 
@@ -76,7 +76,8 @@ def build_from(
         pool = stack.enter_context(running.open_pool())
         builder = partial(built_here, pool=pool)
         if running.engine is not None:
-            from packer.building.on_cluster import built_there  # a build on this machine imports no engines
+            from packer.building.cluster_events import ClusterEvents  # a build on this machine imports no engines
+            from packer.building.on_cluster import built_there
             from packer.engines.connect import connect
 
             connection = stack.enter_context(connect(running.engine))

@@ -22,7 +22,7 @@ def kernel(name: str) -> Any | None:
         return None
     try:
         return import_module(name)
-    except ImportError:
+    except (ImportError, SystemError):  # the latter: it was compiled for a Python with the GIL
         return None
 
 
