@@ -75,9 +75,16 @@ static int are_apart(const Py_buffer *written, const Py_buffer *read) {
 /* Add the number `avx2`, which is 1 if the module uses these instructions. */
 static int add_features(PyObject *module) { return PyModule_AddIntConstant(module, "avx2", has_avx2()); }
 
+/* A Python without the GIL would turn it on for modules that do not say this. Kernels keep nothing between calls. */
+#ifdef Py_GIL_DISABLED
+#define NO_GIL {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#else
+#define NO_GIL
+#endif
+
 /* Define the module `name` with these functions. */
 #define KERNEL_MODULE(name, text, functions)                                                                                \
-    static PyModuleDef_Slot name##_slots[] = {{Py_mod_exec, (void *)add_features}, {0, NULL}};                             \
+    static PyModuleDef_Slot name##_slots[] = {NO_GIL {Py_mod_exec, (void *)add_features}, {0, NULL}};                      \
     static struct PyModuleDef name##_module = {PyModuleDef_HEAD_INIT, #name, text, 0, functions, name##_slots, 0, 0, 0};    \
     PyMODINIT_FUNC PyInit_##name(void) { return PyModuleDef_Init(&name##_module); }
 
