@@ -175,7 +175,9 @@ def test_airflow_reads_the_dag() -> None:
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
 def test_systemd_accepts_the_units(tmp_path: Path) -> None:
     service, timer = blocks("ini")
-    (tmp_path / "segpack.service").write_text(service.replace("/opt/segpack/bin/packer", sys.executable))
+    (tmp_path / "segpack.service").write_text(
+        service.replace("/opt/segpack/bin/packer", sys.executable.replace(" ", r"\x20"))
+    )
     (tmp_path / "segpack.timer").write_text(timer)
     units = [str(tmp_path / "segpack.service"), str(tmp_path / "segpack.timer")]
     done = subprocess.run(

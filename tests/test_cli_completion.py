@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import select
+import shlex
 import shutil
 import signal
 import subprocess
@@ -37,12 +38,16 @@ _describe() { local array=$3; print -l -- ${(P)array}; }
 """Functions of zsh that work in a terminal only: these print the names that they are given."""
 
 
+PACKER = 'import sys; from packer.__main__ import main; sys.argv[0] = "packer"; main()'
+
+
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
     """The environment of a shell that finds a command `packer` in its PATH."""
     command = tmp_path / "bin" / "packer"
     command.parent.mkdir()
-    command.write_text(f"#!{sys.executable}\nfrom packer.__main__ import main\nmain()\n")
+    python = shlex.quote(sys.executable)  # a line with #! allows no space in it
+    command.write_text(f"#!/bin/sh\nexec {python} -c '{PACKER}' \"$@\"\n")
     command.chmod(0o755)
     return {**os.environ, "PATH": f"{command.parent}:{os.environ['PATH']}", "TERM": "dumb"}
 

@@ -6,6 +6,7 @@ import ast
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -315,7 +316,8 @@ def test_a_library_that_is_not_installed_is_named_with_its_package(
         check=False,
     )
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"packer: {module} is not installed: {sys.executable} -m pip install {package}\n"
+    ours = shlex.quote(sys.executable)
+    assert done.stderr == f"packer: {module} is not installed: {ours} -m pip install {package}\n"
 
 
 def test_the_makefile_starts_programs_with_their_launcher() -> None:

@@ -143,7 +143,8 @@ class Case:
     def __init__(self, net: Net, work: Path, short: bool) -> None:
         self.net, self.work, self.short = net, work, short
         self.outage = 2.0 if short else 20.0
-        self.longest = sum({**DEFAULTS, **net.limits}.values()) + 20
+        limits = {**DEFAULTS, **net.limits}
+        self.longest = sum(limits.values()) + limits["RETRY_SECONDS"] + 20  # a try may begin as the time is over
         """The most seconds after which a build ends whose link is cut."""
         self._raws: dict[int, Path] = {}
         self._packs: dict[int, Path] = {}
