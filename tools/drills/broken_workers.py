@@ -4,7 +4,7 @@
 
 No time passes. A scheduler gives each task to who is idle, as those of Dask and Ray do. A good worker takes 5 to 15 s
 for a shard. A broken one fails in one of five ways: at once, after a second, only for two of three tasks, only in the
-first ten minutes, or by losing the task, so that nobody knows who had it.
+first ten minutes, or by losing the task: the engine does not name who had it.
 """
 
 from __future__ import annotations
