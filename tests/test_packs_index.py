@@ -41,14 +41,12 @@ def cells_in(out: Path) -> dict[str, bytes]:
 
 
 def counted(index: NDArray[Any], classes: int) -> dict[tuple[int, int], int]:
-    """Count pixel by pixel."""
+    """Count the pixels of each class in each cell: the places of one class divided by the sides of a cell."""
     counts: dict[tuple[int, int], int] = {}
-    for place in zip(*np.nonzero(index < classes), strict=True):
-        cell = 0
-        for at, length, many in zip(place, CELL[index.ndim], grid(index.shape), strict=True):
-            cell = cell * many + int(at) // length
-        pair = int(index[place]), cell
-        counts[pair] = counts.get(pair, 0) + 1
+    for number in range(classes):
+        places = np.argwhere(index == number) // CELL[index.ndim]
+        for cell, pixels in zip(*np.unique(places, axis=0, return_counts=True), strict=True):
+            counts[number, int(np.ravel_multi_index(cell, grid(index.shape)))] = int(pixels)
     return counts
 
 

@@ -70,9 +70,14 @@ def check(out: Path, load: Callable[[str], dict[str, Any]] = volume_of) -> None:
         assert np.array_equal(label, given["label"])
 
 
+def test_worker_processes_load_them(tmp_path: Path) -> None:
+    assert packed(tmp_path / "out", Rows(KEYS, volume_of, sizes=size_of)).rows == len(KEYS)
+    check(tmp_path / "out")
+
+
 @pytest.mark.parametrize("store", FORMATS)
-def test_each_voxel_is_that_of_the_array_in_each_format(tmp_path: Path, store: str) -> None:
-    """In worker processes: the sizes differ, and a window is a part of the array."""
+def test_each_voxel_is_that_of_the_array_in_each_format(tmp_path: Path, in_process: None, store: str) -> None:
+    """The sizes differ, and a window is a part of the array."""
     summary = packed(tmp_path / "out", Rows(KEYS, volume_of, sizes=size_of), format=store)
     assert (summary.rows, summary.rejects, verify_pack(tmp_path / "out", deep=True)) == (len(KEYS), (), [])
     check(tmp_path / "out")
@@ -119,7 +124,7 @@ def test_volumes_have_other_fields_and_may_lack_some(tmp_path: Path, in_process:
         assert np.array_equal(rows[number][1], given["lesion"])
 
 
-def test_a_night_loads_new_volumes_alone_and_equals_a_fresh_build(tmp_path: Path) -> None:
+def test_a_night_loads_new_volumes_alone_and_equals_a_fresh_build(tmp_path: Path, in_process: None) -> None:
     rows = [Rows(keys, volume_of, version_of, size_of) for keys in (KEYS[:-1], KEYS)]
     packed(tmp_path / "out", rows[0], shard_size="1KB")
     summary = packed(tmp_path / "out", rows[1], shard_size="1KB")

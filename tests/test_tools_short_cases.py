@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+from functools import cache
 
 from checks.short_cases import choose, kept_cases, text_of
 from conftest import REPO, SHORT_CASES
@@ -20,6 +21,7 @@ def test_every_function_is_there() -> None:
     assert gone == []
 
 
+@cache
 def _functions(file: str) -> set[str]:
     tree = ast.parse((REPO / "tests" / file).read_text(encoding="utf-8"))
     return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
