@@ -57,6 +57,7 @@ def open_dataset(
     cache_bytes: CacheBytes | None = None,
     generation: int | None = None,
     fold: int | None = None,
+    offline: bool | None = None,
 ) -> SegDataset:
     """Open the data set packed at `root`, in any format.
 
@@ -70,11 +71,13 @@ def open_dataset(
     `form={"parts": "planes"}`: the form of any field; classes are "onehot" or "index", multilabels "planes" or "bits".
     `cache`: a folder of this machine that gets whole shards when they are needed, for a `root` such as
     "s3://bucket/out" or a slow mount. `cache_bytes`: the most bytes that it may have, such as "200GB"; by default nine
-    tenths of what is free. `generation`: an earlier one that is kept, or the one that all ranks shall read.
+    tenths of what is free. `generation`: an earlier one that is kept, or the one that all ranks shall read. `offline`:
+    True asks no store and reads what the cache has, False never does without the store; by default the cache serves
+    while a store does not answer, with a warning that says which generation it has, and how old.
     `fold=0`: of a pack that was built with --folds, `split="train"` is all rows to train on in this fold, and
     `split="val"` those to validate on.
     """
-    location = Location.of(root, verify, staged, cache, cache_bytes, generation)
+    location = Location.of(root, verify, staged, cache, cache_bytes, generation, offline)
     pack = location.open()
     dataset = object.__new__(DATASETS[pack.manifest.storage])  # its __init__ would open the pack once more
     dataset._open(location, pack, View(split, fold, fields, forms_of(label, form), labelled), transform)

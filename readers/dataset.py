@@ -112,8 +112,9 @@ class SegDataset(Dataset[Any]):
         cache_bytes: CacheBytes | None = None,
         generation: int | None = None,
         fold: int | None = None,
+        offline: bool | None = None,
     ) -> None:
-        location = Location.of(root, verify, staged, cache, cache_bytes, generation)
+        location = Location.of(root, verify, staged, cache, cache_bytes, generation, offline)
         self._open(location, location.open(), View(split, fold, fields, forms_of(label, form), labelled), transform)
 
     def _open(self, location: Location, pack: Pack, view: View, transform: Transform | None) -> None:

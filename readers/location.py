@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from readers.contract.errors import DamagedError, ReadError, RequestError
+from readers.contract.errors import DamagedError, ReadError, RequestError, StoreBusyError, StoreError
 from readers.contract.manifest import Manifest
 from readers.pack import Pack
 from readers.staged_copies import open_pack, reopen, staged_copy
 from readers.stores.open_store import is_url, open_store
+
+if TYPE_CHECKING:
+    from readers.stores.cache import Cache
+    from readers.stores.store import Store
 
 Verify = Literal["digest"]
 CacheBytes: TypeAlias = "int | str"
@@ -32,6 +37,7 @@ class Location:
     cache: Path | None = None
     cache_bytes: int | None = None
     generation: int | None = None
+    offline: bool | None = None
 
     def __post_init__(self) -> None:
         if self.verify not in (None, "digest"):
@@ -43,6 +49,8 @@ class Location:
             )
         if self.cache is None and self.cache_bytes is not None:
             raise RequestError("cache_bytes= needs cache=, the folder with the cache")
+        if self.cache is None and self.offline:
+            raise RequestError("offline=True needs cache=, the folder with the cache")
 
     @classmethod
     def of(
@@ -53,12 +61,14 @@ class Location:
         cache: str | os.PathLike[str] | None,
         cache_bytes: CacheBytes | None,
         generation: int | None,
+        offline: bool | None,
     ) -> Location:
         """Return the location that the arguments of `open_dataset` name."""
         name = os.fspath(root)
         where = name if is_url(name) else str(Path(name).absolute())
         folder = None if cache is None else Path(cache).absolute()
-        return cls(where, verify, staged, folder, None if cache_bytes is None else _bytes(cache_bytes), generation)
+        limit = None if cache_bytes is None else _bytes(cache_bytes)
+        return cls(where, verify, staged, folder, limit, generation, offline)
 
     @property
     def is_url(self) -> bool:
@@ -100,17 +110,39 @@ class Location:
             raise unusable(self.cache, error) from error
 
     def _in_cache(self, folder: Path, generation: int | None, identity: str | None) -> Pack:
-        from readers.stores.cache import CachedPack, open_cache, read_manifest
+        from readers.stores.cache import CachedPack, open_cache
+        from readers.stores.offline_store import OfflineStore
 
-        cache, store = open_cache(folder, self.cache_bytes), open_store(self.root)
-        manifest = None if generation is None or identity is None else cache.manifest(store, generation, identity)
-        if manifest is None:
-            manifest = read_manifest(store, generation) if self.is_url else Manifest.load(Path(self.root), generation)
+        cache = open_cache(folder, self.cache_bytes)
+        store = OfflineStore(self.root) if self.offline else open_store(self.root)
+        same = None if generation is None or identity is None else cache.manifest(store, generation, identity)
+        manifest = same or self._manifest(cache, store, generation)
         copy = staged_copy(manifest, self.digests) if self.staged else None
         if copy is not None:
             return copy
         cached = CachedPack(cache, store, manifest)
         return Pack(cached.root, manifest, self.digests, cached=cached)
+
+    def _manifest(self, cache: Cache, store: Store, generation: int | None) -> Manifest:
+        """Ask the store for a manifest. If it does not answer, or shall not be asked, take the one in the cache."""
+        from readers.stores.cache import read_manifest
+        from readers.stores.kept_generations import kept_manifest, words_of
+
+        try:
+            if not self.offline:
+                return read_manifest(store, generation) if self.is_url else Manifest.load(Path(self.root), generation)
+        except StoreBusyError as error:
+            kept = None if self.offline is False else kept_manifest(cache, store, generation)
+            if kept is None:
+                raise
+            text = f"{error}; reads {words_of(cache, store, kept)} in {cache.folder}"
+            warnings.warn(text, RuntimeWarning, stacklevel=6)
+            return kept
+        kept = kept_manifest(cache, store, generation)
+        if kept is None:
+            what = "no generation" if generation is None else f"no generation {generation}"
+            raise StoreError(f"{self.root}: the cache {cache.folder} has {what} of it, and offline=True asks no store")
+        return kept
 
 
 def _bytes(size: CacheBytes) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import sys
 from collections.abc import Iterator
 from itertools import pairwise
@@ -24,9 +25,10 @@ from packer.packs.hub_commits import HubCommits
 from packer.packs.verify_pack import verify_pack
 from packer.publish.generation import current_manifest
 from readers import open_dataset
-from readers.contract.errors import NoPackError, RequestError, StoreError
+from readers.contract.errors import NoPackError, RequestError, StoreBusyError, StoreError
 from readers.contract.manifest import MANIFEST, Manifest
 from readers.stores import hub_store
+from readers.stores.hub_store import HubStore
 from readers.stores.open_store import open_store
 from readers.stores.store import Listed
 
@@ -55,7 +57,7 @@ def hub(servers: tuple[HubServer, Proxy], monkeypatch: pytest.MonkeyPatch) -> Hu
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DISABLE_XET", True)
     monkeypatch.setattr("huggingface_hub.utils._http.time", SimpleNamespace(sleep=lambda seconds: None))
     monkeypatch.setattr(packer.packs.hub_commits, "PAUSE", 0)
-    monkeypatch.setattr(hub_store, "PAUSE", 0)
+    monkeypatch.setattr("readers.stores.waiting.FIRST_PAUSE", 0)
     return server
 
 
@@ -169,6 +171,7 @@ def test_answers_that_are_cut_are_continued(
         pull_pack(URL, tmp_path / "back")
         assert proxy.faults > 10
     assert not verify_pack(tmp_path / "back")
+    monkeypatch.setattr("readers.stores.waiting.RETRY_SECONDS", 0.5)
     with proxy.doing(times(1000, CUT, "GET", "resolve")), pytest.raises(BusyError, match="cut again and again"):
         pull_pack(URL, tmp_path / "other")
 
@@ -339,3 +342,18 @@ def test_without_huggingface_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(StoreError, match=r"needs huggingface_hub; pip install 'segpack\[hub\]'"):
         open_store(URL)
+
+
+def test_a_hub_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its client has no limit of its own for a listing, and asks for a file again and again."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.getsockname()[1]}")
+        monkeypatch.setattr("huggingface_hub.utils._http.time", SimpleNamespace(sleep=lambda seconds: None))
+        monkeypatch.setattr("readers.stores.waiting.RETRY_SECONDS", 0.5)
+        monkeypatch.setattr(hub_store, "LIST_SECONDS", 0.5)
+        monkeypatch.setattr(hub_store, "TIMEOUT", 0.2)
+        store = HubStore(URL)
+        with pytest.raises(StoreBusyError, match=r"does not list its files \(no answer in 0 s"):
+            list(store.list(""))
+        with pytest.raises(StoreBusyError, match=f"{MANIFEST}: the Hub does not answer"):
+            store.read(MANIFEST)

@@ -75,8 +75,10 @@ def test_a_second_build_asks_for_the_listing_and_the_class_table_only(bucket: st
         before = (out / "manifest.json").read_bytes()
         pack(Path(bucket), out, *SHARDS)
     assert (out / "manifest.json").read_bytes() == before
-    assert [request.is_listing for request in network.requests] == [True, False]
-    assert network.requests[1].name.endswith("class_dict.csv")
+    assert [request.is_listing for request in network.requests] == [True, True, False], (
+        "the end of a listing is asked for"
+    )
+    assert network.requests[2].name.endswith("class_dict.csv")
 
 
 def test_a_first_build_reads_each_file_once_and_its_head_before(
@@ -86,7 +88,7 @@ def test_a_first_build_reads_each_file_once_and_its_head_before(
         pack(Path(bucket), tmp_path / "out", *SHARDS)
     files = 2 * len(raw_folder.images)
     listings = [request for request in network.requests if request.is_listing]
-    assert len(listings) == 1
+    assert len(listings) == 2, "the names, and whether it was the end"
     assert len(network.requests) <= 1 + 1 + 2 * files + 64, "head, rows, and a sample of 64 labels"
 
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import chain, repeat
 from pathlib import Path
 from threading import Event, Semaphore, Thread
 from types import SimpleNamespace
@@ -33,8 +34,11 @@ TIME = ("last-modified", "Sun, 22 Nov 2026 00:00:00 GMT")
 
 
 @contextmanager
-def answering(status: int, body: bytes, *headers: tuple[str, str], pause: float = 0) -> Iterator[ObjectStore]:
+def answering(
+    status: int, body: bytes | Iterator[bytes], *headers: tuple[str, str], pause: float = 0
+) -> Iterator[ObjectStore]:
     """Yield a store whose server gives this answer to every request, with a length unless the headers have one.
+    Of several bodies each request gets the next one.
 
     With a `pause` it sends spaces after the body, one after each pause, until the client has gone.
     """
@@ -48,14 +52,15 @@ def answering(status: int, body: bytes, *headers: tuple[str, str], pause: float 
 
         def answer(self) -> None:
             self.rfile.read(int(self.headers.get("content-length", 0)))
+            content = body if isinstance(body, bytes) else next(body)
             self.send_response_only(status)
             for name, value in dict(
-                [TIME, ("connection", "close"), ("content-length", str(len(body))), *headers, *endless]
+                [TIME, ("connection", "close"), ("content-length", str(len(content))), *headers, *endless]
             ).items():
                 self.send_header(name, value)
             self.end_headers()
             if self.command != "HEAD":
-                self.wfile.write(body)
+                self.wfile.write(content)
             with suppress(OSError):
                 while pause:
                     self.wfile.write(b" ")
@@ -130,6 +135,39 @@ def test_a_wrong_length_is_an_error(length: str) -> None:
             store.read("a")
         with pytest.raises(StoreError):
             store.fetch("a", lambda piece: None)
+
+
+def listing(*names: str, goes_on: str = "") -> bytes:
+    entries = "".join(
+        f"<Contents><Key>pack/{name}</Key><Size>1</Size><LastModified>2026-11-22T00:00:00.000Z</LastModified></Contents>"
+        for name in names
+    )
+    more = f"<NextContinuationToken>{goes_on}</NextContinuationToken>" if goes_on else ""
+    return f"<ListBucketResult>{entries}{more}</ListBucketResult>".encode()
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        [error("InternalError"), listing("a", "b", "c"), listing()],
+        [listing("a", "b", goes_on="2"), error("InternalError"), listing("c"), listing()],
+        [listing("a", "b", goes_on="2"), listing("c"), error("InternalError")],
+    ],
+)
+def test_an_error_in_an_answer_of_status_200_does_not_end_a_listing(answers: list[bytes]) -> None:
+    """The client takes it for a listing without names."""
+    with answering(200, iter([*answers, listing()])) as store:
+        assert [entry.name for entry in store.list("")] == ["a", "b", "c"]
+
+
+def test_an_upload_whose_last_answer_has_an_error_in_its_body_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(object_store, "ONE_PUT", 1)
+    upload = b"<InitiateMultipartUploadResult><UploadId>1</UploadId></InitiateMultipartUploadResult>"
+    with (
+        answering(200, chain([upload, b""], repeat(error("InternalError"))), ("etag", '"a"')) as store,
+        pytest.raises(StoreBusyError, match="InternalError"),
+    ):
+        store.put("a", b"two")
 
 
 def test_an_object_without_a_tag_is_not_replaced() -> None:

@@ -33,6 +33,7 @@ from readers.stores.evict import Budget, CacheFullError, unusable
 from readers.stores.fetch import ExpectedFile, Fetcher, read_small, wanted_table
 from readers.stores.helper import Helper
 from readers.stores.locks import ReadLock
+from readers.stores.offline_store import OfflineStore
 from readers.stores.open_store import is_url
 from readers.stores.private_folder import make_private_folder, private_folder, target_problem
 from readers.stores.store import Store
@@ -110,7 +111,8 @@ class CachedPack:
         self.cache, self.url, self.manifest = cache, store.url, manifest
         self.root = pack_folder(cache, store)
         self._fetcher = Fetcher(store, self.root, cache.budget)
-        self._process = os.getpid()
+        self._process = None if not is_url(self.url) or isinstance(store, OfflineStore) else os.getpid()
+        """The process whose client of a bucket this is; None if any process may use it."""
         self._helpers: dict[int, Helper] = {}
         """By process: a helper belongs to the process that started it."""
         for folder in (SHARDS, GENERATIONS):
@@ -154,7 +156,7 @@ class CachedPack:
 
     def fetch(self, stem: str, digest: str) -> ReadLock:
         """Return the same, or raise CacheFullError at once."""
-        if not is_url(self.url) or os.getpid() == self._process:
+        if self._process in (None, os.getpid()):
             return self._fetcher.shard(stem, digest)
         try:
             return self._fetcher.held(f"{SHARDS}/{stem}{SUFFIX}")

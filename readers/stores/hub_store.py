@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 from readers.contract import VERSION
 from readers.contract.errors import RequestError, StoreBusyError, StoreError
 from readers.stores.least_rate import LeastRate
 from readers.stores.store import Data, Listed, Version, check_name
+from readers.stores.waiting import RETRY_SECONDS, pauses, within
 
 ENDPOINT = "HF_ENDPOINT"
 """The variable that names another Hub."""
@@ -24,9 +26,10 @@ LIBRARY = "segpack"
 OF_THE_HUB = (".gitattributes", "README.md")
 """Files that the Hub and its pages keep at the root of a repository. A pack has none of these names."""
 NO_SUCH_RANGE = 416
-TIMEOUT = 60.0
-TRIES, PAUSE = 5, 0.5
-"""The number of times that an answer which was cut is continued, and the seconds before the first of them."""
+TIMEOUT, AGAIN = 60.0, 1
+"""The most seconds that the Hub may be silent, and the tries of its client after the first: it keeps to Retry-After."""
+LISTED, LIST_SECONDS = 1000, RETRY_SECONDS
+"""Entries of a listing that are waited for together, and how long: the client would wait for ever."""
 PASSING = (408, 425, 429)
 """The codes below 500 after which trying again may help."""
 
@@ -57,25 +60,34 @@ class HubStore:
     def list(self, folder: str) -> Iterator[Listed]:
         path = self._prefix + check_name(folder) if folder else self._prefix
         with self.errors():
-            files = self._api.list_repo_tree(
-                self.repo, path.rstrip("/") or None, recursive=True, revision=self.revision, repo_type=DATASET
+            files = iter(
+                self._api.list_repo_tree(
+                    self.repo, path.rstrip("/") or None, recursive=True, revision=self.revision, repo_type=DATASET
+                )
             )
-            try:
-                for file in files:
+            while entries := self._listed(files):
+                for file in entries:
                     if isinstance(file, self._hub.RepoFile) and file.path not in OF_THE_HUB:
                         tag = file.blob_id if file.lfs is None else file.lfs.sha256
                         yield Listed(file.path.removeprefix(self._prefix), file.size, tag, 0)
-            except self._errors_of_hub.EntryNotFoundError:
-                return
+
+    def _listed(self, files: Iterator[Any]) -> Sequence[Any]:
+        """Return the next entries of a listing; a folder that is not there has none."""
+        try:
+            return within(LIST_SECONDS, lambda: tuple(islice(files, LISTED)))
+        except TimeoutError as error:
+            raise StoreBusyError(f"{self.url}: the Hub does not list its files ({error})") from error
+        except self._errors_of_hub.EntryNotFoundError:
+            return ()
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> tuple[bytes, Version]:
-        pieces = self._mapped(name, start, stop if stop is None else max(stop, start + 1))
+        pieces = self._pieces(name, start, stop if stop is None else max(stop, start + 1))
         tag, data = next(pieces)
         data = data.join(piece for _, piece in pieces)
         return data[: None if stop is None else max(0, stop - start)], Version(tag)
 
     def fetch(self, name: str, write: Callable[[memoryview], object]) -> None:
-        for _, piece in self._mapped(name, 0, None):
+        for _, piece in self._pieces(name, 0, None):
             write(memoryview(piece))
 
     def put(self, name: str, data: Data) -> None:
@@ -91,43 +103,24 @@ class HubStore:
     def replace(self, name: str, data: Data, old: Version) -> bool:
         return self.create(name, data)
 
-    def _mapped(self, name: str, start: int, stop: int | None) -> Iterator[tuple[str, bytes]]:
-        """Yield the ETag and pieces of a file; errors are errors of a store."""
-        pieces = self._pieces(check_name(name), start, stop)
-        while True:
-            with self.errors(name):
-                piece = next(pieces, None)
-            if piece is None:
-                return
-            yield piece
-
     def _pieces(self, name: str, start: int, stop: int | None) -> Iterator[tuple[str, bytes]]:
-        """Yield the ETag and pieces of a file. An answer that is cut is continued by a request for the rest."""
-        done, tries = start, TRIES
+        """Yield the ETag and pieces of a file. After an answer that is cut, or none, a further request asks for the
+        rest, until the clock ends this."""
+        done, waiting = start, pauses()
         while True:
-            with self._answer(name, done, stop) as response:
-                tag, passed = response.headers.get("etag", ""), done if response.status_code == 200 else 0
-                yield tag, b""
-                if response.status_code == NO_SUCH_RANGE:
-                    return  # no byte of an empty file can be asked for
-                try:  # within the answer, because the client would ask again for errors of the network
-                    rate = LeastRate(f"{self.url}/{name}")
-                    for piece in response.iter_bytes():
-                        rate.came(len(piece))
-                        kept = piece[passed:]
-                        passed -= len(piece) - len(kept)
-                        if kept:
-                            done, tries = done + len(kept), TRIES
-                            yield tag, kept
-                    return
-                except self._errors_of_hub.HTTPError:
-                    tries -= 1
-                    if not tries:
-                        raise StoreBusyError(f"{self.url}/{name}: the answer is cut again and again") from None
-            time.sleep(PAUSE * 2 ** (TRIES - tries))
+            try:
+                for tag, piece in self._answer(check_name(name), done, stop):
+                    if piece:
+                        done, waiting = done + len(piece), pauses()
+                    yield tag, piece
+                return
+            except StoreBusyError:
+                pause = next(waiting, None)
+                if pause is None:
+                    raise
+            time.sleep(pause)
 
-    @contextmanager
-    def _answer(self, name: str, start: int, stop: int | None) -> Iterator[Any]:
+    def _answer(self, name: str, start: int, stop: int | None) -> Iterator[tuple[str, bytes]]:
         """Ask for a file, from `start` on. Large ones come from another host, which gets no token."""
         headers = {**self._utils.build_hf_headers(library_name=LIBRARY), "Accept-Encoding": "identity"}
         if start or stop is not None:
@@ -135,11 +128,24 @@ class HubStore:
         url = self._hub.hf_hub_url(
             self.repo, self._prefix + name, repo_type=DATASET, revision=self.revision, endpoint=self._api.endpoint
         )
-        ask = self._utils.http_stream_backoff
-        with ask("GET", url, headers=headers, timeout=TIMEOUT, follow_redirects=True) as response:
-            if response.status_code != NO_SUCH_RANGE:
+        options = {"headers": headers, "timeout": TIMEOUT, "follow_redirects": True, "max_retries": AGAIN}
+        with self.errors(name), self._utils.http_stream_backoff("GET", url, **options) as response:
+            is_empty = response.status_code == NO_SUCH_RANGE  # no byte of an empty file can be asked for
+            if not is_empty:
                 self._utils.hf_raise_for_status(response)
-            yield response
+            tag, passed = response.headers.get("etag", ""), start if response.status_code == 200 else 0
+            yield tag, b""
+            if is_empty:
+                return
+            rate = LeastRate(f"{self.url}/{name}")
+            try:  # within the answer, because the client would ask again for errors of the network
+                for piece in response.iter_bytes():
+                    rate.came(len(piece))
+                    kept = piece[passed:]
+                    passed -= len(piece) - len(kept)
+                    yield tag, kept
+            except self._errors_of_hub.HTTPError:
+                raise StoreBusyError(f"{self.url}/{name}: the answer is cut again and again") from None
 
     @contextmanager
     def errors(self, name: str = "") -> Iterator[None]:

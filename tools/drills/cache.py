@@ -89,7 +89,7 @@ def drill(out: Path, target: Path, readers: int, seconds: float, kill_every: flo
         for process in (*ended, *alive):
             process.kill()
             process.wait()
-    read_once(Location.of(out, "digest", False, target, budget, None).open())
+    read_once(Location.of(out, "digest", False, target, budget, None, None).open())
     faults = [line for text in texts for line in text.splitlines() if line != "ok"]
     faults += [f"left over: {path}" for path in cache.budget.packs.rglob(PARTIAL + "*")]
     if max(sizes) > budget:
@@ -137,7 +137,7 @@ def bytes_in(folder: Path) -> int:
 def read_for_ever(out: str, target: Path, budget: int, seed: int) -> None:
     """Read random shards and compare them with those of the pack."""
     chance = random.Random(seed)
-    near, far = Location.of(out, None, False, target, budget, None).open(), Pack.open(Path(out))
+    near, far = Location.of(out, None, False, target, budget, None, None).open(), Pack.open(Path(out))
     while True:
         number = chance.randrange(len(far.table))
         print("ok" if rows(near, number) == rows(far, number) else f"shard {number} differs", flush=True)
