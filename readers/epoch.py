@@ -11,7 +11,7 @@ import numpy as np
 
 from readers.apart import NOTHING_OPEN, Apart, Opened
 from readers.contract.errors import RequestError
-from readers.permutation import Numbers, Permutation, Words, keys_of
+from readers.permutation import Numbers, Permutation, Permutations, Words, keys_of
 
 CHUNK = 1024
 """Rows that are computed at once: a quarter of a millisecond."""
@@ -140,14 +140,16 @@ class Epoch:
         return min(self.rows, self.start + received * self.world_size)
 
     def _within_windows(self, positions: Numbers, window: Window) -> Numbers:
-        size = window.size
-        out = np.empty_like(positions)
-        numbers = positions // size
-        for number in np.unique(numbers).tolist():
-            mine, first = numbers == number, number * size
-            inside = Permutation(min(size, self.rows - first), self._keys("window", number))
-            out[mine] = first + inside(positions[mine] - first)
-        return out
+        numbers, mine = np.unique(positions // window.size, return_inverse=True)
+        keys = np.array([self._keys("window", number) for number in numbers.tolist()])
+        inside = positions % window.size
+        whole, rest = divmod(self.rows, window.size)
+        if numbers[-1] < whole:
+            return positions - inside + Permutations(window.size, keys)(mine, inside)
+        last, out = mine == len(numbers) - 1, np.empty_like(positions)
+        out[last] = Permutation(rest, keys[-1])(inside[last])
+        out[~last] = Permutations(window.size, keys)(mine[~last], inside[~last])
+        return positions - inside + out
 
     def _of_blocks(self, positions: Numbers, block: int) -> Numbers:
         """Return the rows at these positions when whole blocks are shuffled. The rows that fill no block lie together

@@ -58,37 +58,52 @@ class Permutation:
     def __call__(self, positions: Numbers) -> Numbers:
         if self.n <= FEW:
             return np.argsort(mixed(np.arange(self.n), self.keys[0]), kind="stable")[positions]
-        out = self._moved(positions)
-        outside = np.flatnonzero(out >= self.n)
-        while len(outside):
-            out[outside] = self._moved(out[outside])
-            outside = outside[out[outside] >= self.n]
-        return out
+        return _moved(self.n, self.keys, positions)
 
     def positions(self, indices: Numbers) -> Numbers:
         """Return the position of each index: what a call returns the index for."""
         if self.n <= FEW:
             return np.argsort(self(np.arange(self.n)))[indices]
-        out = self._moved(indices, back=True)
-        outside = np.flatnonzero(out >= self.n)
-        while len(outside):
-            out[outside] = self._moved(out[outside], back=True)
-            outside = outside[out[outside] >= self.n]
-        return out
+        return _moved(self.n, self.keys, indices, back=True)
 
-    def _moved(self, cells: Numbers, back: bool = False) -> Numbers:
-        """Return where cells move, or with `back` where they came from."""
-        height = math.isqrt(self.n - 1) + 1
-        width = -(-self.n // height)
-        rows, columns = (part.astype(np.uint64) for part in np.divmod(cells, width))
-        steps = list(enumerate(self.keys))
-        for number, key in reversed(steps) if back else steps:
-            side = np.uint64(width if number % 2 else height)
-            far = mixed(rows if number % 2 else columns, key) % side
-            if back:
-                far = side - far
-            if number % 2:
-                columns = (columns + far) % side
-            else:
-                rows = (rows + far) % side
-        return (rows * np.uint64(width) + columns).astype(np.int64)
+
+@dataclass(frozen=True)
+class Permutations:
+    """Permutations of equal length at once. Each has a row of `keys`, and is what a `Permutation` with them is."""
+
+    n: int
+    keys: Words
+
+    def __call__(self, numbers: Numbers, positions: Numbers) -> Numbers:
+        """Return the new index of each position in the permutation of this number."""
+        if self.n <= FEW:
+            places = np.broadcast_to(np.arange(self.n), (len(self.keys), self.n))
+            return np.argsort(mixed(places, self.keys[:, :1]), axis=1, kind="stable")[numbers, positions]
+        return _moved(self.n, self.keys[numbers].T, positions)
+
+
+def _moved(n: int, keys: Words, cells: Numbers, back: bool = False) -> Numbers:
+    """Return where cells move, or with `back` where they came from. They may have a column of keys each."""
+    out = _moved_once(n, keys, cells, back)
+    outside = np.flatnonzero(out >= n)
+    while len(outside):
+        out[outside] = _moved_once(n, keys if keys.ndim == 1 else keys[:, outside], out[outside], back)
+        outside = outside[out[outside] >= n]
+    return out
+
+
+def _moved_once(n: int, keys: Words, cells: Numbers, back: bool) -> Numbers:
+    height = math.isqrt(n - 1) + 1
+    width = -(-n // height)
+    rows, columns = (part.astype(np.uint64) for part in np.divmod(cells, width))
+    steps = list(enumerate(keys))
+    for number, key in reversed(steps) if back else steps:
+        side = np.uint64(width if number % 2 else height)
+        far = mixed(rows if number % 2 else columns, key) % side
+        if back:
+            far = side - far
+        if number % 2:
+            columns = (columns + far) % side
+        else:
+            rows = (rows + far) % side
+    return (rows * np.uint64(width) + columns).astype(np.int64)

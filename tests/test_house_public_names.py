@@ -12,7 +12,7 @@ import readers
 
 SURFACE = """
 ArrowSegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None,
-        labelled=None, form=None, cache=None, cache_bytes=None, generation=None, fold=None)
+        labelled=None, form=None, cache=None, cache_bytes=None, generation=None, fold=None, offline=None)
 Augmentation(crop=None, flip=False, turn=False, colour=None, normalize=False, dtype=None)
     .colour
     .crop
@@ -42,9 +42,9 @@ DeviceBatches(batches, device, finish, ahead, seed)
     .source
     .state_dict()
 Hdf5SegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None,
-        labelled=None, form=None, cache=None, cache_bytes=None, generation=None, fold=None)
+        labelled=None, form=None, cache=None, cache_bytes=None, generation=None, fold=None, offline=None)
 LmdbSegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None,
-        labelled=None, form=None, cache=None, cache_bytes=None, generation=None, fold=None)
+        labelled=None, form=None, cache=None, cache_bytes=None, generation=None, fold=None, offline=None)
 Loader(batches, order, ahead, output, pin_memory, memory, facts)
     .load_state_dict(state)
     .padding
@@ -83,7 +83,7 @@ MixedPacks(packs, weights, classes, changes, end)
     .std
 NoPackError(ReadError, FileNotFoundError)
 NpySegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None,
-        labelled=None, form=None, cache=None, cache_bytes=None, generation=None, fold=None)
+        labelled=None, form=None, cache=None, cache_bytes=None, generation=None, fold=None, offline=None)
 Order(rows, *, shuffle=True, seed=0, rank=0, world_size=1, drop_last=False, pad=None, weights=None)
     .begin()
     .coming()
@@ -118,7 +118,7 @@ Sample(image, label)
     .image
     .label
 SegDataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None, labelled=None,
-        form=None, cache=None, cache_bytes=None, generation=None, fold=None)
+        form=None, cache=None, cache_bytes=None, generation=None, fold=None, offline=None)
     .class_weights(weighting='median')
     .classes
     .fields
@@ -187,7 +187,7 @@ __version__
 collate_lists(batch)
 mix_packs(packs, *, classes=None, mapping=None, end=0)
 open_dataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None, labelled=None,
-        form=None, cache=None, cache_bytes=None, generation=None, fold=None)
+        form=None, cache=None, cache_bytes=None, generation=None, fold=None, offline=None)
 stitch(parts, fill=None, weight='clip')
 stitch_all(parts, fill=None, weight='clip')
 stitch_stripes(parts, fill=None, weight='clip')

@@ -17,7 +17,7 @@ from torch.utils.data import BatchSampler, DataLoader
 
 from readers import Order, RequestError, Window
 from readers.epoch import CHUNK
-from readers.permutation import FEW, Permutation, keys_of
+from readers.permutation import FEW, Permutation, Permutations, keys_of
 
 ROWS = st.one_of(st.integers(1, 40), st.integers(FEW - 3, FEW + 40), st.integers(1, 3 * CHUNK))
 SHUFFLES = st.one_of(st.booleans(), st.builds(Window, st.integers(1, 50), st.integers(1, 9)))
@@ -171,6 +171,16 @@ def test_each_step_between_two_positions_of_the_network_is_equally_likely(pair: 
         counts[(second - first) % rows] += 1
     assert counts[0] == 0
     assert chi_square(counts[1:], trials / (rows - 1)) < 4
+
+
+@pytest.mark.parametrize("length", [1, 5, FEW, FEW + 1, 2048])
+def test_many_permutations_at_once_are_those_of_one_after_the_other(length: int) -> None:
+    keys = np.array([keys_of("many", number) for number in range(9)])
+    every = np.arange(length)
+    alone = [Permutation(length, key)(every) for key in keys]
+    numbers = np.random.default_rng(1).integers(0, len(keys), length)
+    expected = [alone[number][place] for number, place in zip(numbers, every, strict=True)]
+    assert Permutations(length, keys)(numbers, every).tolist() == expected
 
 
 def test_neighbours_in_a_large_epoch_are_far_from_each_other() -> None:
