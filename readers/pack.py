@@ -8,7 +8,7 @@ import threading
 import weakref
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from functools import partial
 from itertools import accumulate
@@ -30,6 +30,7 @@ from readers.formats import opener, shard_paths
 from readers.formats.column import MissingError, ShardFacts, damage_at
 from readers.formats.shard import Shard
 from readers.stores.checksums import check_files, read_receipt
+from readers.stores.evict import CacheFullError
 
 if TYPE_CHECKING:
     from readers.stores.cache import CachedPack
@@ -171,7 +172,18 @@ class Pack:
         with self._own_lock():
             return self._known(number) or self._add(number, self._open(number))
 
-    def _cached_shard(self, cached: CachedPack, number: int) -> Shard:
+    def shards(self, numbers: Iterable[int]) -> list[Shard]:
+        """Return shards that are open at the same time."""
+        if self.cached is None:
+            return list(map(self.shard, numbers))
+        try:
+            return [self._cached_shard(self.cached, number, wait=False) for number in numbers]
+        except CacheFullError:
+            pass  # outside of this block nothing of the batch is held
+        with self.cached.cache.turn():
+            return list(map(self.shard, numbers))
+
+    def _cached_shard(self, cached: CachedPack, number: int, wait: bool = True) -> Shard:
         """Do the same with a shard that may have to be fetched, which other threads do not wait for."""
         cached.cache.relieve()
         with self._own_lock():
@@ -179,14 +191,14 @@ class Pack:
         if shard is not None:
             return shard
         stem, digest = self.stem(number).name, self.table.receipt(number)
-        held = cached.hold(stem, digest)
+        held = cached.hold(stem, digest, wait)
         try:
             shard = self._open(number)
         except DamagedError:
             held.close()
             if not cached.drop(stem, self._paths(number)):
                 raise
-            held = cached.hold(stem, digest)
+            held = cached.hold(stem, digest, wait)
             shard = self._open(number)
         weakref.finalize(shard, held.close)  # the files stay as long as the shard is open
         with self._own_lock():

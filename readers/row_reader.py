@@ -139,9 +139,11 @@ class RowReader:
 
     def parts(self, field: Delivered, rows: Sequence[int]) -> list[ReadPart | None]:
         """Return for each row a function that reads a part of a field; None for a row that lacks it."""
-        located = ((self.pack.shard(shard), row) for shard, row in self.pack.table.locate_all(rows))
-        name = field.stored.name
-        return [partial(shard.window, field.stored, row) if shard.has(name) else None for shard, row in located]
+        located, name = list(self.pack.table.locate_all(rows)), field.stored.name
+        numbers = dict.fromkeys(number for number, _ in located)
+        shards = dict(zip(numbers, self.pack.shards(numbers), strict=True))
+        placed = ((shards[number], row) for number, row in located)
+        return [partial(shard.window, field.stored, row) if shard.has(name) else None for shard, row in placed]
 
     def sizes(self, rows: Sequence[int]) -> NDArray[np.int64]:
         """Return the sides of each row."""
@@ -194,8 +196,9 @@ class RowReader:
 
     def _groups(self, rows: Sequence[int]) -> list[ShardRows]:
         """Return the rows by shard, all of them open."""
-        numbered = self._by_shard(rows).items()
-        return [ShardRows(self.pack.shard(number), targets, inside) for number, (targets, inside) in numbered]
+        groups = self._by_shard(rows)
+        shards = self.pack.shards(groups)
+        return [ShardRows(shard, *places) for shard, places in zip(shards, groups.values(), strict=True)]
 
     def _by_shard(self, rows: Sequence[int]) -> dict[int, tuple[list[int], list[int]]]:
         """Return the indices of the rows in the batch and in the shard, by the number of the shard."""

@@ -364,6 +364,31 @@ def test_many_processes_that_are_killed_never_exceed_the_budget(out: Path, tmp_p
     assert result.budget / 2 < result.most <= result.budget
 
 
+def test_batches_that_do_not_fit_together_take_turns(
+    remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of two threads has fetched the first of its shards when the cache is full."""
+    monkeypatch.setattr(readers.stores.cache, "PATIENCE", HANG)
+    table = cached(tmp_path / "other")._pack.table
+    numbers = sorted(range(len(table)), key=table.bytes)[-4:]
+    begun, first = threading.Barrier(2), set[str]()
+
+    def together(name: str, write: object) -> None:
+        if name.startswith("shards/") and threading.current_thread().name not in first:
+            first.add(threading.current_thread().name)
+            begun.wait(HANG)
+
+    datasets = [cached(tmp_path, 3 * table.bytes(numbers[-1]) + 16_000) for _ in range(2)]
+    remote.fault = together
+
+    def read(dataset: SegDataset, shards: list[int]) -> int:
+        return len(dataset._pack.shards(shards))
+
+    with ThreadPoolExecutor(2) as threads:
+        counts = list(threads.map(read, datasets, (numbers[:2], numbers[2:]), timeout=HANG))
+    assert (counts, len(first)) == ([2, 2], 2)
+
+
 # --- faults ---
 
 

@@ -19,8 +19,8 @@ import re
 import shutil
 import time
 import weakref
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -32,7 +32,7 @@ from readers.contract.system import open_flags
 from readers.stores.evict import Budget, CacheFullError, unusable
 from readers.stores.fetch import ExpectedFile, Fetcher, read_small, wanted_table
 from readers.stores.helper import Helper
-from readers.stores.locks import ReadLock
+from readers.stores.locks import ReadLock, if_unused
 from readers.stores.offline_store import OfflineStore
 from readers.stores.open_store import is_url
 from readers.stores.private_folder import make_private_folder, private_folder, target_problem
@@ -40,6 +40,8 @@ from readers.stores.store import Store
 
 PATIENCE = 60.0
 """Seconds to wait for other loaders to close shards, if all that fills the budget is open."""
+TURN = 0.02
+"""Seconds until the next try to get the turn in a full cache."""
 SHARE_OF_FREE = 0.9
 """The default budget: this part of what the disk has free, and what the cache has already."""
 
@@ -77,6 +79,21 @@ class Cache:
         """Ask all processes to close the shards that they are not reading at this moment."""
         self._pressure[:] = time.monotonic_ns().to_bytes(8, "little")
         self._close_idle()
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Let one thread of the machine collect the shards of a batch in a full cache. The others have none open while
+        they wait for this: else each could hold what another one needs."""
+        path = self.folder / "locks" / "turn"
+        path.touch()
+        self.press()
+        while True:
+            with if_unused(path) as is_mine:
+                if is_mine:
+                    yield
+                    return
+            time.sleep(TURN)
+            self.relieve()
 
     def manifest(self, store: Store, generation: int, identity: str) -> Manifest | None:
         """Return the manifest of a generation if the cache has it, so that the store need not be asked."""
@@ -126,12 +143,13 @@ class CachedPack:
             )
         self._locks = [self._manifest_lock(text), self._patiently(table.name, partial(self._fetcher.file, table))]
 
-    def hold(self, stem: str, digest: str) -> ReadLock:
+    def hold(self, stem: str, digest: str, wait: bool = True) -> ReadLock:
         """Return the lock of a shard that is there, and fetch it before if it is not. `digest`: of its receipt."""
-        return self._patiently(stem, lambda: self.fetch(stem, digest))
+        return self._patiently(stem, lambda: self.fetch(stem, digest), wait)
 
-    def _patiently(self, what: str, fetch: Callable[[], ReadLock]) -> ReadLock:
-        """Fetch; while all that fills the budget is open, have all processes close what they do not read and wait."""
+    def _patiently(self, what: str, fetch: Callable[[], ReadLock], wait: bool = True) -> ReadLock:
+        """Fetch; while all that fills the budget is open, have all processes close what they do not read and wait.
+        Without `wait` raise CacheFullError."""
         until = time.monotonic() + PATIENCE
         pause = 0.01
         while True:
@@ -145,6 +163,8 @@ class CachedPack:
             except OSError as error:
                 raise unusable(self.cache.folder, error) from error
             except CacheFullError as full:
+                if not wait:
+                    raise
                 self.cache.press()
                 if time.monotonic() > until:
                     raise ReadError(
