@@ -378,7 +378,8 @@ def test_batches_that_do_not_fit_together_take_turns(
             first.add(threading.current_thread().name)
             begun.wait(HANG)
 
-    datasets = [cached(tmp_path, 3 * table.bytes(numbers[-1]) + 16_000) for _ in range(2)]
+    budget = bytes_in(tmp_path / "other") + table.bytes(numbers[-1]) * 5 // 2
+    datasets = [cached(tmp_path / "cache", budget) for _ in range(2)]
     remote.fault = together
 
     def read(dataset: SegDataset, shards: list[int]) -> int:
