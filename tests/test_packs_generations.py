@@ -7,6 +7,7 @@ import os
 import pickle
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -73,6 +74,21 @@ def test_log_lists_generations_with_the_changed_options(three: Path) -> None:
     assert words[0].endswith("label.form changed")
     (three / "generations/000002.json").write_text("{")
     assert "damaged" in run("log", three).stdout
+
+
+def test_a_claim_that_was_never_current_is_named_and_no_generation(three: Path, tmp_path: Path) -> None:
+    """A build was killed between its claim and the swap of the manifest. The next one counts on."""
+    claim = replace(Manifest.load(three), generation=4)
+    (three / "generations/000004.json").write_text(claim.to_text())
+    assert run("log", three).stdout.splitlines()[0].endswith("- never current")
+    assert [entry["was_current"] for entry in listed(three)] == [False, True, True, True]
+    assert "generation 4 was never current: its build was killed, or lost a race" in errors_of(2, "rollback", three, 4)
+    assert delete_garbage(three, keep=2, grace=3600).kept == (1, 2, 3, 4), "it may be about to be published"
+    change(tmp_path / "raw", "change", 5, 901)
+    built(tmp_path / "raw", three, "--labels", "index")
+    assert [(entry["generation"], entry["was_current"]) for entry in listed(three)][:2] == [(5, True), (4, False)]
+    assert delete_garbage(three, keep=2, grace=0).kept == (3, 5)
+    assert kept_whole(three) == [3, 5]
 
 
 def test_rollback_is_one_rename_and_builds_continue_from_there(three: Path, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from drills.made_stores import FaultyStore, MemoryStore
 from packer.errors import BusyError, PinnedError
 from packer.publish.conditional_writes import created, replaced
 from packer.publish.generation import Current, current_manifest, make_current, read_current, restore_manifest
-from packer.publish.history import HISTORY, kept_numbers, read_history
+from packer.publish.history import HISTORY, kept_numbers, never_current, read_history
 from packer.publish.pin import check_pin, is_pinned, pin, unpin
 from readers.contract.errors import StoreBusyError
 from readers.contract.manifest import MANIFEST, Manifest
@@ -117,6 +117,9 @@ def test_of_builds_that_race_one_publishes(store: Store, first: Manifest) -> Non
         assert current is not None
         assert current == makers[[isinstance(each, BusyError) for each in found].index(False)].args[1]
         assert read_history(store).current in {None, *kept_numbers(store)}
+        if number:
+            loser = ({2 * number + 1, 2 * number + 2} & kept_numbers(store)) - {current.generation}
+            assert loser <= never_current(kept_numbers(store), current.generation, read_history(store))
 
 
 def test_a_build_that_wakes_up_late_publishes_nothing(store: Store, first: Manifest) -> None:

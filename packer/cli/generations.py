@@ -96,6 +96,7 @@ def _facts(generation: Generation, pinned: bool) -> dict[str, Any]:
     manifest = generation.manifest
     facts: dict[str, Any] = {"generation": generation.number, "current": generation.current}
     facts["pinned"] = pinned and generation.current
+    facts["was_current"] = generation.was_current
     if manifest is None:
         return {**facts, "damage": generation.damage}
     return {
@@ -124,3 +125,5 @@ def _words(generation: Generation, pinned: bool) -> Iterator[str]:
         yield f"- {', '.join(generation.changed)} changed"
     if pinned and generation.current:
         yield "- pinned"
+    if not generation.was_current:
+        yield "- never current"

@@ -119,10 +119,12 @@ def find_garbage(out: Path, keep: int, grace: float, also: Container[int] = ()) 
     generations, now = list_generations(out), time.time()
     ended = {older.number: newer.published for newer, older in pairwise(generations)}  # older packs have no history
     ended |= read_history(out).ended
+    ended |= {claim.number: claim.published for claim in generations if not claim.was_current}
+    newest = [generation.number for generation in generations if generation.was_current][:keep]
     kept = [
         generation
-        for index, generation in enumerate(generations)
-        if index < keep
+        for generation in generations
+        if generation.number in newest
         or generation.current
         or generation.number in also
         or now - ended.get(generation.number, now) < grace

@@ -14,7 +14,7 @@ from packer.errors import UsageError
 from packer.packs.stored import generations, manifest_at, seen
 from packer.publish.atomic import store_errors
 from packer.publish.generation import current_manifest, make_current, read_current
-from packer.publish.history import kept_numbers
+from packer.publish.history import kept_numbers, never_current, read_history
 from packer.publish.local_mirror import open_shadow, show_shards
 from packer.publish.lock import locked
 from packer.publish.lock_object import exclusive
@@ -40,6 +40,8 @@ class Generation:
     damage: str
     published: float
     current: bool
+    was_current: bool = True
+    """False if it was claimed and not published: its build was killed, or lost a race."""
     changed: tuple[str, ...] = ()
     """The keys of the recipe that differ from the generation before."""
 
@@ -59,6 +61,7 @@ def _listed(out: Path) -> list[Generation]:
     current = None if manifest is None else manifest.generation
     paths = [path for path in (out / GENERATIONS).iterdir() if MANIFEST_NAME.fullmatch(path.name)]
     generations: list[Generation] = []
+    never = never_current((int(path.stem) for path in paths), current, read_history(out))
     older = None
     for path in sorted(paths, key=lambda path: int(path.stem)):
         number, published = int(path.stem), path.stat().st_mtime
@@ -69,7 +72,9 @@ def _listed(out: Path) -> list[Generation]:
         changed: tuple[str, ...] = ()
         if older is not None and manifest is not None:
             changed = tuple(key for key, _, _ in recipe_changes(older.recipe, manifest.recipe))
-        generations.append(Generation(number, manifest, damage, published, number == current, changed))
+        generations.append(
+            Generation(number, manifest, damage, published, number == current, number not in never, changed)
+        )
         older = manifest
     return generations[::-1]
 
@@ -126,6 +131,8 @@ def _kept(out: Path, number: int) -> Manifest:
     if not generation_path(out, number).is_file():
         kept = ", ".join(str(generation.number) for generation in list_generations(out))
         raise UsageError(f"{out}: generation {number} is not kept; the kept generations are {kept}")
+    if any(generation.number == number and not generation.was_current for generation in list_generations(out)):
+        raise UsageError(f"{out}: generation {number} was never current: its build was killed, or lost a race")
     return Manifest.load(out, number)
 
 

@@ -86,8 +86,8 @@ def publish(out: Path | Store, manifest: Manifest, old: int | None = None, befor
         record_change(store, old, manifest.generation)
     if not replaced(store, MANIFEST, text.encode(), before.version):
         now = read_current(store).manifest
-        if now is not None and now.generation != manifest.generation:
-            record_change(store, manifest.generation, now.generation)
+        if now is not None and old is not None and now.generation not in (old, manifest.generation):
+            record_change(store, old, now.generation)
         raise _lost(store)
 
 

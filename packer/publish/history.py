@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from packer.publish.conditional_writes import replaced
 from readers.contract.errors import DamagedError
 from readers.contract.json_entry import loads
 from readers.contract.manifest import GENERATIONS
 from readers.stores.folder_store import store_of
-from readers.stores.store import Store
+from readers.stores.store import Store, Version
 
 DEFAULT_KEEP = 7
 """The generations that `packer gc` keeps by default."""
@@ -53,9 +54,31 @@ def record_change(out: Path | Store, old: int, new: int) -> None:
 
     If the process is killed before the swap, `old` has an end and is still current, which does no harm.
     """
-    kept = kept_numbers(out)
-    ended = {number: when for number, when in read_history(out).ended.items() if number in kept and number != new}
-    store_of(out).put(HISTORY, History(new, {**ended, old: time.time()}).to_text().encode())
+    store, kept, written = store_of(out), kept_numbers(out), False
+    while not written:  # until no other process has written in between: what it recorded is not lost
+        version = _version(store)
+        ended = {number: when for number, when in read_history(store).ended.items() if number in kept and number != new}
+        text = History(new, {**ended, old: time.time()}).to_text()
+        written = replaced(store, HISTORY, text.encode(), version)
+
+
+def never_current(numbers: Iterable[int], current: int | None, history: History) -> set[int]:
+    """Return the generations that were claimed and not published: their build was killed, or lost a race.
+
+    Each one that was current has an end. A history may begin later than the pack.
+    """
+    first = min(history.ended, default=None)
+    if first is None:
+        return set()
+    last = history.current if current is None else current
+    return {number for number in numbers if number > first and number != last and number not in history.ended}
+
+
+def _version(store: Store) -> Version | None:
+    try:
+        return store.read(HISTORY, 0, _MOST_BYTES)[1]
+    except (FileNotFoundError, DamagedError):
+        return None
 
 
 def kept_numbers(out: Path | Store) -> set[int]:
