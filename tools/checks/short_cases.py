@@ -2,10 +2,10 @@
 
     tools/run checks.short_cases [--data FOLDER]
 
-All tests that are not marked long run with coverage once, some 25 minutes. `--data` keeps the result, or takes that of
-an earlier run. A test function whose cases take less than half a second together runs whole. Of another one its
-shortest case runs, if it takes less than 1.5 seconds. Then cases are added that reach new lines of the product, at
-least two a second. The file names the cases of the functions that do not run whole. `pytest --all-cases` and `--long`
+All tests that are not marked long run with coverage once, some 30 minutes. `--data` keeps the result, or takes that of
+an earlier run. A test function whose cases take less than 0.3 seconds together runs whole. Of another one its
+shortest case runs, if it takes less than a second. Then cases are added that reach new lines of the product, at
+least five a second. The file names the cases of the functions that do not run whole. `pytest --all-cases` and `--long`
 ignore it. A function that is not in the file runs whole, so new tests run.
 """
 
@@ -22,9 +22,9 @@ from program import REPO, parser
 from reach import TIMES, Reach, measure
 
 FILE = REPO / "tests" / "short_cases.json"
-WHOLE, SHORTEST = 0.5, 1.5
+WHOLE, SHORTEST = 0.3, 1.0
 """Seconds up to which all cases of a function run together, and its shortest case alone."""
-LEAST = 2.0
+LEAST = 5.0
 """New lines that a case must reach a second."""
 START = 0.02
 """Seconds that are added to each case, so that many cases that each reach one line are not free."""
