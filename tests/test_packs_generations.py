@@ -91,6 +91,26 @@ def test_a_claim_that_was_never_current_is_named_and_no_generation(three: Path, 
     assert kept_whole(three) == [3, 5]
 
 
+def test_gc_deletes_the_plans_that_killed_builds_left(three: Path) -> None:
+    """A build on a cluster removes its plan at the end. Folders with other names are somebody else's."""
+    old, young, foreign = (three / "plans" / name for name in ("0" * 16, "1" * 16, "mine"))
+    for folder in (old, young, foreign):
+        folder.mkdir(parents=True)
+        for name in ("plan.json", "rows.npy"):
+            (folder / name).write_text("x")
+            if folder != young:
+                os.utime(folder / name, (LONG_AGO, LONG_AGO))
+    listed_paths = json_of("gc", "--dry-run", "--json", three)["files"]
+    assert [name for name in listed_paths if name.startswith("plans")] == [
+        f"plans/{old.name}/plan.json",
+        f"plans/{old.name}/rows.npy",
+    ]
+    good("gc", three)
+    assert not old.exists()
+    assert (young / "plan.json").is_file()
+    assert (foreign / "rows.npy").is_file()
+
+
 def test_rollback_is_one_rename_and_builds_continue_from_there(three: Path, tmp_path: Path) -> None:
     assert "generation 1 (16 rows) is current; it was 3" in good("rollback", three, 1).stdout
     assert Manifest.load(three).generation == 1

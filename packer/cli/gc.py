@@ -42,7 +42,8 @@ def gc_command(
     """Delete the generations of OUT that are older than the last --keep, and the shards that only they use.
 
     A training run that has an old generation open keeps the shards that it has read from, but may fail to open more.
-    So choose a --grace that is longer than an epoch. Tickets of a plan are deleted when the last one is older.
+    So choose a --grace that is longer than an epoch. Tickets of a plan, and a plan that a killed build on a cluster
+    left in OUT, are deleted when they are older.
 
     A bucket has no lock: let no build into it run at the same time.
 

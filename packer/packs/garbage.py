@@ -17,7 +17,7 @@ from packer.packs.stored import generations, seen
 from packer.publish.generation import read_current
 from packer.publish.history import DEFAULT_KEEP, read_history
 from packer.publish.lock import locked
-from packer.publish.target import REMARKS, STAMPS, TICKETS, tidy
+from packer.publish.target import PLANS, REMARKS, STAMPS, TICKETS, tidy
 from packer.publish.target import STAMP_SUFFIX as STAMP
 from packer.publish.ticket import is_ticket
 from readers.contract.errors import DamagedError
@@ -33,6 +33,7 @@ DEFAULT_GRACE = 24 * 3600.0
 """Seconds."""
 
 _TABLE = re.compile(r"shards-[0-9a-f]{32}\.npy")
+_PLAN = re.compile(r"[0-9a-f]{16}")
 _SHARD = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*-[0-9a-f]{32})\.[a-z0-9_.]+")
 
 
@@ -48,11 +49,13 @@ class Garbage:
     bytes: int
     tickets: tuple[Path, ...] = ()
     """The tickets of plans whose last part ran long ago."""
+    plans: tuple[Path, ...] = ()
+    """The files of plans that a build on a cluster left here when it was killed."""
 
     @property
     def paths(self) -> tuple[Path, ...]:
         """All files."""
-        return *self.manifests, *self.tables, *self.shards, *self.tickets
+        return *self.manifests, *self.tables, *self.shards, *self.tickets, *self.plans
 
     def below(self, folder: Path) -> Garbage:
         """Return the same files by their names below a folder."""
@@ -61,7 +64,8 @@ class Garbage:
             return tuple(path.relative_to(folder) for path in paths)
 
         manifests, tables, shards = below(self.manifests), below(self.tables), below(self.shards)
-        return replace(self, manifests=manifests, tables=tables, shards=shards, tickets=below(self.tickets))
+        tickets, plans = below(self.tickets), below(self.plans)
+        return replace(self, manifests=manifests, tables=tables, shards=shards, tickets=tickets, plans=plans)
 
 
 def delete_garbage(
@@ -90,14 +94,15 @@ def delete_garbage(
         if not dry_run:
             tidy(out)
             _delete(FolderStore(out), garbage.below(out))
-            for folder in (*(out / TICKETS).glob("*"), out / TICKETS):
-                with suppress(OSError):  # it has other tickets
-                    folder.rmdir()
+            for name in (TICKETS, PLANS):
+                for folder in (*(out / name).glob("*"), out / name):
+                    with suppress(OSError):  # it has others
+                        folder.rmdir()
     return garbage
 
 
 def _delete_stored(url: str | PathLike[str], keep: int, grace: float, also: Container[int], dry_run: bool) -> Garbage:
-    with seen(url, generations, holes=(SHARDS, CELLS, STAMPS, REMARKS, TICKETS)) as (folder, store):
+    with seen(url, generations, holes=(SHARDS, CELLS, STAMPS, REMARKS, TICKETS, PLANS)) as (folder, store):
         garbage = find_garbage(folder, keep, grace, also).below(folder)
         if dry_run:
             return garbage
@@ -154,7 +159,8 @@ def find_garbage(out: Path, keep: int, grace: float, also: Container[int] = ()) 
     )
     size = sum(path.stat().st_size for path in (*old_manifests, *old_tables, *old_shards))
     tickets = tuple(_old_tickets(out, now - grace))
-    return Garbage(tuple(sorted(numbers)), old_manifests, old_tables, old_shards, size, tickets)
+    plans = tuple(_old_plans(out, now - grace))
+    return Garbage(tuple(sorted(numbers)), old_manifests, old_tables, old_shards, size, tickets, plans)
 
 
 def _old_tickets(out: Path, until: float) -> Iterator[Path]:
@@ -165,12 +171,20 @@ def _old_tickets(out: Path, until: float) -> Iterator[Path]:
             yield from paths
 
 
+def _old_plans(out: Path, until: float) -> Iterator[Path]:
+    """Yield the files of plans that are all older than this time. A build that runs removes its own at the end."""
+    for folder in sorted((out / PLANS).glob("*")):
+        paths = list(_files(folder))
+        if _PLAN.fullmatch(folder.name) and all(path.stat().st_mtime <= until for path in paths):
+            yield from paths
+
+
 def _delete(store: Store, garbage: Garbage) -> None:
     """Delete the files that name others first: a kill in between leaves no manifest or receipt whose files are gone."""
     receipts = [path for path in garbage.shards if path.name.endswith((SUFFIX, STAMP))]
     receipt_set = set(receipts)
     rest = [path for path in garbage.shards if path not in receipt_set]
-    for paths in (garbage.manifests, garbage.tables, garbage.tickets, receipts, rest):
+    for paths in (garbage.manifests, garbage.tables, garbage.tickets, garbage.plans, receipts, rest):
         names = [path.as_posix() for path in paths]
         answered(lambda names=names: store.delete(names))  # type: ignore[misc]
 
