@@ -8,21 +8,20 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future
-from heapq import heappop, heappush
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from drills.broken_workers import Night, built
+from drills.simulated_cluster import Outcome, SimulatedCluster, never
 
 from packer.engines import build_task
-from packer.engines.submit import AGAIN, AHEAD, LONGEST_PAUSE, MOST_TRIES, RECOUNT, Clock, pause, submit_all
+from packer.engines.submit import AGAIN, AHEAD, LONGEST_PAUSE, MOST_TRIES, RECOUNT, pause, submit_all
 from packer.engines.task import Answer, BuiltShard, Failed, Refused, Task, Wrong, answer_of, answer_text, read_answer
 from packer.errors import EngineError, InputError, UnavailableError, UsageError, VersionsError
 
-T = TypeVar("T")
 BUILT = BuiltShard("0" * 32, "1" * 64, 3, 1, (("train/7", "is cut short"),), 1000, "n17:1")
-Outcome = Callable[[Task, int], "str | BaseException"]
+Decided = Callable[[Task, int], Outcome]
 """Returns the result of a task at its try of this number."""
 
 
@@ -30,56 +29,34 @@ def tasks(count: int) -> Iterator[Task]:
     return (Task("/plans/1", "a" * 64, number, "/out", None, 300) for number in range(count))
 
 
-class SimulatedEngine(Clock):
-    """An engine in which no time passes: it is the clock, too. A task takes `seconds` of a slot."""
+class SimulatedEngine(SimulatedCluster):
+    """A task takes `seconds` of a slot."""
 
-    def __init__(self, outcome: Outcome, slots: int = 4, seconds: Callable[[], float] = lambda: 1.0) -> None:
-        self.outcome, self.free, self.seconds = outcome, slots, seconds
-        self.time = 0.0
+    def __init__(self, outcome: Decided, slots: int = 4, seconds: Callable[[], float] = lambda: 1.0) -> None:
+        super().__init__()
+        self.outcome, self.free, self.slots, self.seconds = outcome, slots, slots, seconds
         self.tries = Counter[int]()
         self.most = self.in_flight = 0
-        self._ends: list[tuple[float, int, Future[str], Task]] = []
-        self._queue: list[tuple[Future[str], Task]] = []
-        self.slots = slots
 
     def submit(self, build: Callable[[str], str], task: str, /) -> Future[str]:
-        future: Future[str] = Future()
-        self._queue.append((future, Task.from_text(task)))
         self.in_flight += 1
         self.most = max(self.most, self.in_flight)
-        self._start()
-        return future
+        return super().submit(build, task)
 
-    def shutdown(self, wait: bool = True) -> None:
-        raise AssertionError("who opened the engine closes it")
+    @property
+    def has_slot(self) -> bool:
+        return self.free > 0
 
-    def now(self) -> float:
-        return self.time
+    def begin(self, task: Task) -> tuple[float, Callable[[], Outcome]]:
+        self.free -= 1
 
-    def next(self, finished: SimpleQueue[T], seconds: float) -> T | None:
-        until = self.time + seconds
-        while finished.empty() and self._ends and self._ends[0][0] <= until:
-            self.time, _, future, task = heappop(self._ends)
+        def end() -> Outcome:
             self.free += 1
             self.in_flight -= 1
             self.tries[task.shard] += 1
-            found = self.outcome(task, self.tries[task.shard])
-            self._start()
-            future.set_exception(found) if isinstance(found, BaseException) else future.set_result(found)
-        if finished.empty():
-            self.time = until
-            return None
-        return finished.get()
+            return self.outcome(task, self.tries[task.shard])
 
-    def _start(self) -> None:
-        while self.free > 0 and self._queue:
-            self.free -= 1
-            future, task = self._queue.pop(0)
-            heappush(self._ends, (self.time + self.seconds(), task.shard, future, task))
-
-
-def never(task: str) -> str:
-    raise AssertionError("a simulated engine calls nothing")
+        return self.seconds(), end
 
 
 def submitted(engine: SimulatedEngine, count: int = 20) -> list[int]:

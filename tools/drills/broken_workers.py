@@ -13,70 +13,46 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import Future
-from heapq import heappop, heappush
-from queue import SimpleQueue
-from typing import TypeVar
 
 from program import parser
 
+from drills.simulated_cluster import Outcome, SimulatedCluster, never
 from packer.engines.build_task import wait_after
-from packer.engines.submit import Clock, submit_all
+from packer.engines.submit import submit_all
 from packer.engines.task import BuiltShard, Failed, Task, answer_text
 
-T = TypeVar("T")
 WAYS = ("at once", "after a second", "two of three", "at first", "lost")
 FIRST, RESTART = 600.0, 3.0
 
 
-class Night(Clock):
-    """A cluster without a machine: an engine, and its clock."""
+class Night(SimulatedCluster):
+    """A cluster of which some workers are broken."""
 
     def __init__(self, workers: int, broken: float, seed: int = 7, held_back: bool = True) -> None:
-        self.dice, self.time, self.workers, self.held_back = random.Random(seed), 0.0, workers, held_back
+        super().__init__()
+        self.dice, self.workers, self.held_back = random.Random(seed), workers, held_back
         self.ways = {number: WAYS[number % len(WAYS)] for number in range(round(workers * broken))}
         """The way in which each broken worker fails."""
         self.tasks = Counter[str]()
         """The tasks that good workers had, and those of each way to fail."""
         self._idle = list(range(workers))
-        self._queue: list[tuple[Future[str], Task]] = []
-        self._ends: list[tuple[float, int, int, Future[str], str | BaseException]] = []
         self._in_a_row = Counter[int]()
-        self._count = 0
 
-    def submit(self, build: Callable[[str], str], task: str, /) -> Future[str]:
-        future: Future[str] = Future()
-        self._queue.append((future, Task.from_text(task)))
-        self._start()
-        return future
+    @property
+    def has_slot(self) -> bool:
+        return bool(self._idle)
 
-    def shutdown(self, wait: bool = True) -> None:
-        raise AssertionError("who opened the engine closes it")
+    def begin(self, task: Task) -> tuple[float, Callable[[], Outcome]]:
+        worker = self._idle.pop(self.dice.randrange(len(self._idle)))
+        seconds, outcome = self._outcome(worker, task)
 
-    def now(self) -> float:
-        return self.time
-
-    def next(self, finished: SimpleQueue[T], seconds: float) -> T | None:
-        until = self.time + seconds
-        while finished.empty() and self._ends and self._ends[0][0] <= until:
-            self.time, _, worker, future, outcome = heappop(self._ends)
+        def end() -> Outcome:
             self._idle.append(worker)
-            self._start()
-            future.set_exception(outcome) if isinstance(outcome, BaseException) else future.set_result(outcome)
-        if finished.empty():
-            self.time = max(self.time, until)
-            return None
-        return finished.get()
+            return outcome
 
-    def _start(self) -> None:
-        while self._idle and self._queue:
-            worker = self._idle.pop(self.dice.randrange(len(self._idle)))
-            future, task = self._queue.pop(0)
-            seconds, outcome = self._outcome(worker, task)
-            self._count += 1
-            heappush(self._ends, (self.time + seconds, self._count, worker, future, outcome))
+        return seconds, end
 
-    def _outcome(self, worker: int, task: Task) -> tuple[float, str | BaseException]:
+    def _outcome(self, worker: int, task: Task) -> tuple[float, Outcome]:
         """Return how long a worker has a task, and what comes of it."""
         way, name = self.ways.get(worker, ""), f"n{worker}:1"
         fails = bool(way) and not (way == "two of three" and self.dice.random() < 1 / 3)
@@ -99,10 +75,6 @@ def built(night: Night, shards: int) -> int:
     tasks = (Task("/plans/1", "a" * 64, number, "/out", None, 300) for number in range(shards))
     count = lambda: night.workers  # noqa: E731 - slots and workers are the same here
     return sum(1 for _ in submit_all(night, never, tasks, count, night, workers=count))
-
-
-def never(task: str) -> str:
-    raise AssertionError("a simulated cluster calls nothing")
 
 
 def main() -> None:
