@@ -1,0 +1,133 @@
+"""Calls that a file server must answer, by kind, of parts and of a commit; and the time if each takes longer.
+
+    tools/run bench.metadata [--shards 1000] [--wait 1000] [--format npy] [--code FOLDER] [--folder FOLDER]
+
+A folder of pairs of 16x16 is planned with a row in each shard, and built by parts: real shards, receipts and tickets.
+The calls about names and states of files below OUT are counted, in all processes, by a library that is loaded before
+that of C (metadata.c). Then the steps that look at all shards run, and each call waits `--wait` microseconds: the start
+of a part all of whose shards are there, that of a part of 500, `packer commit --missing`, `packer commit`. Counts are
+exact. Times have the CPU time beside them, as other programs may run.
+
+`--code` measures another checkout, such as the one before a change, whose kernels are built.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from argparse import Namespace
+from dataclasses import dataclass
+from pathlib import Path
+
+from program import REPO, parser
+from tables import markdown
+
+from bench.machine import machine
+from bench.nights import make_linked_noise
+from readers.contract.manifest import STORAGES
+
+SOURCE = Path(__file__).with_suffix(".c")
+KINDS = ("open", "create", "stat", "list", "rename", "link", "unlink", "mkdir", "rmdir", "fsync", "fsync of a folder")
+"""The kinds of calls, in the order of metadata.c."""
+FEW = 100
+"""Shards that are built to count the calls of one."""
+
+
+class _State(ctypes.Structure):
+    """The `struct shared` of metadata.c."""
+
+    _fields_ = (("calls", ctypes.c_uint64 * len(KINDS)), ("wait", ctypes.c_uint64), ("folder", ctypes.c_char * 2048))
+
+
+@dataclass(frozen=True)
+class Run:
+    """The calls of a command, and its seconds."""
+
+    calls: tuple[int, ...]
+    seconds: float = 0.0
+    cpu: float = 0.0
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A folder for all files, the library, and the code that is measured."""
+
+    folder: Path
+    code: Path
+
+    def run(self, out: Path, wait: int, *arguments: object) -> Run:
+        """Run the packer, and count its calls below `out`."""
+        state = _State(wait=wait, folder=os.fsencode(out))
+        path = self.folder / "state"
+        path.write_bytes(bytes(state))
+        environment = {**os.environ, "LD_PRELOAD": str(self.folder / "metadata.so"), "METADATA_STATE": str(path)}
+        before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+        command = [sys.executable, "-m", "packer", *map(str, arguments)]
+        subprocess.run(command, env=environment, cwd=self.code, stdout=subprocess.DEVNULL, check=True)
+        seconds, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        return Run(tuple(_State.from_buffer_copy(path.read_bytes()).calls), seconds, cpu)
+
+    def plan(self, name: str, shards: int, storage: str) -> Path:
+        """Plan pairs with a row in each shard."""
+        raw, plan = self.folder / name / "raw", self.folder / name / "plan"
+        make_linked_noise(raw, shards)
+        options = ("--quiet", "--classes", 4, "--labels", "index", "--shard-size", "1B", "--format", storage)
+        self.run(plan, 0, "plan", *options, raw, plan)
+        return plan
+
+    def part(self, plan: Path, part: str, out: Path, wait: int = 0) -> Run:
+        """Build a part of a plan."""
+        return self.run(out, wait, "build-part", "--quiet", "--workers", 1, "--plan", plan, "--part", part, out)
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("--shards", type=int, default=1000)
+    options.add_argument("--wait", type=int, default=1000, help="microseconds that are added to each call")
+    options.add_argument("--format", choices=STORAGES, default="npy")
+    options.add_argument("--code", type=Path, default=REPO, help="the checkout that is measured")
+    options.add_argument("--folder", type=Path, help="make a temporary folder there")
+    chosen = options.parse_args()
+    print(machine())
+    with tempfile.TemporaryDirectory(dir=chosen.folder) as temporary:
+        bench = Bench(Path(temporary), chosen.code.resolve())
+        library = bench.folder / "metadata.so"
+        subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, SOURCE], check=True)
+        print("\n".join(markdown([["a shard", "all", *KINDS], *(of_a_shard(bench, storage) for storage in STORAGES)])))
+        print("\n".join(markdown(of_all_shards(bench, chosen))))
+
+
+def of_a_shard(bench: Bench, storage: str) -> list[str]:
+    """Return the calls of a shard that is built: what more shards add, divided by their number."""
+    plan, outs = bench.plan(storage, FEW, storage), [bench.folder / storage / name for name in ("one", "all")]
+    one, every = (bench.part(plan, part, out) for part, out in zip((f"1/{FEW}", "1/1"), outs, strict=True))
+    calls = [(more - first) / (FEW - 1) for first, more in zip(one.calls, every.calls, strict=True)]
+    return [storage, *(f"{count:.1f}".removesuffix(".0") for count in (sum(calls), *calls))]
+
+
+def of_all_shards(bench: Bench, chosen: Namespace) -> list[list[str]]:
+    """Return the rows of a table: the calls and the seconds of each step that looks at all shards."""
+    plan, out = bench.plan("many", chosen.shards, chosen.format), bench.folder / "many" / "out"
+    bench.part(plan, "1/1", out)
+    steps = {
+        "a part of 1, done": ("build-part", "--quiet", "--workers", 1, "--plan", plan, "--part", "1/1", out),
+        "a part of 500, done": ("build-part", "--quiet", "--workers", 1, "--plan", plan, "--part", "1/500", out),
+        "commit --missing": ("commit", "--plan", plan, "--missing", out),
+        "commit": ("commit", "--quiet", "--plan", plan, out),
+    }
+    rows = [[f"{chosen.shards:,} shards, {chosen.format}", "s", "CPU s", "all", *KINDS]]
+    for name, arguments in steps.items():
+        found = bench.run(out, chosen.wait, *arguments)
+        counts = map("{:,}".format, (sum(found.calls), *found.calls))
+        rows.append([name, f"{found.seconds:.1f}", f"{found.cpu:.1f}", *counts])
+    return rows
+
+
+if __name__ == "__main__":
+    main()
