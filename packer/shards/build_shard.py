@@ -13,7 +13,6 @@ from types import MappingProxyType
 import cv2
 
 from packer.errors import TargetError
-from packer.publish.atomic import write_atomic
 from packer.recipe.field_rule import judged
 from packer.recipe.piece import text_of
 from packer.recipe.shard_spec import ShardSpec
@@ -28,7 +27,7 @@ from packer.shards.rows import Row, RowMaker, RowTarget
 from packer.shards.scratch import Scratch
 from packer.shards.stamps import ShardStamps, write_stamps
 from packer.shards.threads import Threads, in_threads, one_thread
-from readers.contract.atomic import move_into_place, partial, sync_folder
+from readers.contract.atomic import move_into_place, partial, put_in_place
 from readers.contract.fields import Field
 from readers.contract.manifest import SHARDS
 from readers.contract.receipt import SUFFIX, Receipt, RowInput, ShardFile
@@ -60,6 +59,7 @@ def build_shard(
     rewrite: bool = False,
 ) -> Receipt:
     """Decode the pieces of a shard, and write its files and receipt below `out`: the same bytes for any `threads`.
+    Call `sync_shards` once for many shards: until then a power cut may take the names of files, never their bytes.
 
     The pieces in `crashed` are not read: they become rejects with these reasons. `writing` is
     called when all rows are decoded. A shard that is there is not written again: published files never change.
@@ -165,9 +165,8 @@ def _store(
             files = _write(receipt, columns.kept(kept), fields, stem) if kept else []
             for file in files:
                 move_into_place(stem.with_name(stem.name + file.suffix), folder / (receipt.stem + file.suffix))
-        sync_folder(folder)
         complete = receipt.with_files(files)
-        write_atomic(folder / (receipt.stem + SUFFIX), complete.to_text())
+        put_in_place(folder / (receipt.stem + SUFFIX), complete.to_text())
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else error
         message = f"the shard {receipt.stem} of about {size:,} bytes cannot be written ({why})"

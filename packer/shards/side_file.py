@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from packer.publish.target import STAMPS
-from readers.contract.atomic import partial
+from readers.contract.atomic import partial_file
 from readers.contract.json_entry import loads
 
 
@@ -20,8 +20,9 @@ def write_side_file(out: Path, name: str, head: dict[str, Any], data: bytes) -> 
     line = json.dumps({**head, "crc32": zlib.crc32(data)})
     folder = out / STAMPS
     try:
-        folder.mkdir(exist_ok=True)
-        with partial(folder) as path:
+        if not folder.is_dir():
+            folder.mkdir(exist_ok=True)
+        with partial_file(folder) as path:
             path.write_bytes(line.encode() + b"\n" + data)
             path.replace(folder / name)
     except OSError:

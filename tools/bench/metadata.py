@@ -6,7 +6,7 @@ A folder of pairs of 16x16 is planned with a row in each shard, and built by par
 The calls about names and states of files below OUT are counted, in all processes, by a library that is loaded before
 that of C (metadata.c). Then the steps that look at all shards run, and each call waits `--wait` microseconds: the start
 of a part all of whose shards are there, that of a part of 500, `packer commit --missing`, `packer commit`. Counts are
-exact. Times have the CPU time beside them, as other programs may run.
+exact. Each time has the CPU time next to it, as other programs may run.
 
 `--code` measures another checkout, such as the one before a change, whose kernels are built.
 """
