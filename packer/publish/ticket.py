@@ -10,15 +10,15 @@ an empty file is never half there. A power cut may take the last tickets, or a s
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from packer.publish.atomic import store_errors, target_errors
 from packer.publish.target import TICKETS
-from readers.contract.atomic import make_folder, sync_folder
+from readers.contract.atomic import in_folder, sync_folder
 from readers.contract.errors import DamagedError
 from readers.stores.folder_store import FolderStore, store_of
 from readers.stores.store import Store
@@ -57,7 +57,6 @@ class Tickets:
     def __init__(self, out: Path | Store, plan: str) -> None:
         """Take the SHA-256 of the plan."""
         self._store, self.folder = store_of(out), folder_of(plan)
-        self._is_made = False
 
     def sync(self) -> None:
         """Bring all tickets to the disk. Their shards must be there."""
@@ -94,10 +93,10 @@ class Tickets:
             return
         path = self._store.path(f"{self.folder}/{name}")
         with target_errors(path):
-            if not self._is_made:
-                make_folder(path.parent)
-                self._is_made = True
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666))
+            try:
+                in_folder(path.parent, partial(path.touch, exist_ok=False))
+            except FileExistsError:
+                path.touch()  # `packer gc` looks at its time
 
 
 def tickets_among(names: Iterable[str], shards: int) -> tuple[dict[int, list[Ticket]], int]:

@@ -19,7 +19,7 @@ from packer.recipe.shard_spec import ShardSpec
 from packer.recipe.source import Source
 from packer.shards.cell_files import write_cells
 from packer.shards.columns import Columns, Memory, fresh
-from packer.shards.formats import ShardArrays, writer
+from packer.shards.formats import writer
 from packer.shards.receipt_on_disk import content_fingerprint, whole_shard
 from packer.shards.row_counts import CountedFields, write_counts
 from packer.shards.row_table import RowTable
@@ -162,9 +162,11 @@ def _store(
     writing()
     try:
         with partial(folder) as stem:
-            files = _write(receipt, columns.kept(kept), fields, stem) if kept else []
-            for file in files:
-                move_into_place(stem.with_name(stem.name + file.suffix), folder / (receipt.stem + file.suffix))
+            digests = writer(receipt.storage).write(stem, columns.kept(kept), fields) if kept else {}
+            files = []
+            for path, digest in digests.items():
+                suffix = path.name.removeprefix(stem.name)
+                files.append(ShardFile(suffix, move_into_place(path, folder / (receipt.stem + suffix)), digest))
         complete = receipt.with_files(files)
         put_in_place(folder / (receipt.stem + SUFFIX), complete.to_text())
     except OSError as error:
@@ -172,11 +174,3 @@ def _store(
         message = f"the shard {receipt.stem} of about {size:,} bytes cannot be written ({why})"
         raise TargetError(f"{folder}: {message}") from error
     return complete
-
-
-def _write(receipt: Receipt, arrays: ShardArrays, fields: Sequence[Field], stem: Path) -> list[ShardFile]:
-    """Write the files, whose names begin with `stem`."""
-    digests = writer(receipt.storage).write(stem, arrays, fields)
-    return [
-        ShardFile(path.name.removeprefix(stem.name), path.stat().st_size, digest) for path, digest in digests.items()
-    ]

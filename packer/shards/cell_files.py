@@ -6,13 +6,14 @@ A reader draws windows that hold a class by them. They follow from the pixels, s
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
 from packer.publish.atomic import target_errors
-from readers.contract.atomic import make_folder, put_in_place
+from readers.contract.atomic import in_folder, put_in_place
 from readers.contract.cells import CellFacts, ClassCells, cells_path
 from readers.contract.count_cells import RowCells, count_cells
 from readers.contract.fields import Field
@@ -37,8 +38,7 @@ def write_cells(out: Path, stem: str, cells: Mapping[Field, Sequence[RowCells]])
         if not rows or _has(path, content):
             continue
         with target_errors(path):
-            make_folder(path.parent)
-            put_in_place(path, content)
+            in_folder(path.parent, partial(put_in_place, path, content))
 
 
 def _has(path: Path, content: bytes) -> bool:

@@ -101,8 +101,8 @@ def remove_unfinished(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def move_into_place(written: Path, path: Path, move: Callable[[Path, Path], object] = os.replace) -> None:
-    """Bring a written file to the disk, then rename it, or link it with `os.link`.
+def move_into_place(written: Path, path: Path, move: Callable[[Path, Path], object] = os.replace) -> int:
+    """Bring a written file to the disk, then rename it, or link it with `os.link`. Return its bytes.
 
     Call `sync_folder` afterwards, once for many files.
 
@@ -110,13 +110,24 @@ def move_into_place(written: Path, path: Path, move: Callable[[Path, Path], obje
     """
     with written.open("rb") as file:
         _sync(file.fileno())
+        size = os.fstat(file.fileno()).st_size
     move(written, path)
+    return size
 
 
 def _sync(file: int) -> None:
     os.fsync(file)
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def in_folder(folder: Path, write: Callable[[], object]) -> None:
+    """Call a function that writes into a folder; make the folder if it is missing, and call it again."""
+    try:
+        write()
+    except FileNotFoundError:
+        make_folder(folder)
+        write()
 
 
 def make_folder(folder: Path) -> None:

@@ -97,7 +97,7 @@ OPENED(open64, (const char *path, int flags, ...), AT_FDCWD)
 OPENED(openat, (int folder, const char *path, int flags, ...), folder)
 OPENED(openat64, (int folder, const char *path, int flags, ...), folder)
 
-/* Asked for their state. */
+/* Asked for their state, or given another. */
 
 static int state(int folder, const char *path, struct stat *status, int flags) {
     if (path && path[0] && watched(folder, path)) count(STAT);
@@ -117,6 +117,10 @@ int fstatat64(int folder, const char *path, struct stat64 *status, int flags) {
 int access(const char *path, int mode) {
     if (watched(AT_FDCWD, path)) count(STAT);
     return syscall(SYS_faccessat, AT_FDCWD, path, mode);
+}
+int utimensat(int folder, const char *path, const struct timespec times[2], int flags) {
+    if (path && watched(folder, path)) count(STAT);
+    return syscall(SYS_utimensat, folder, path, times, flags);
 }
 ssize_t readlink(const char *path, char *target, size_t size) {
     if (watched(AT_FDCWD, path)) count(STAT);
