@@ -61,13 +61,13 @@ def write_without(out: Path, shard: Shard, fields: Sequence[Field], receipt: Rec
     existing = whole_shard(folder / (smaller.stem + SUFFIX))
     if existing is not None and existing.with_files(()) == smaller:
         return existing
+    _write_side_files(out, shard, fields, receipt, smaller, kept)
     with target_errors(folder), Scratch(folder) as scratch, partial(folder) as stem:
         files = _write(stem, smaller.storage, _arrays(shard, fields, kept, scratch), fields) if kept else []
         for file in files:
             move_into_place(stem.with_name(stem.name + file.suffix), folder / (smaller.stem + file.suffix))
         complete = smaller.with_files(files)
         put_in_place(folder / (complete.stem + SUFFIX), complete.to_text())
-    _write_side_files(out, shard, fields, receipt, complete, kept)
     sync_shards(out)
     return complete
 

@@ -61,6 +61,12 @@ class Bench:
 
     folder: Path
 
+    @classmethod
+    def make(cls, folder: Path) -> Bench:
+        """Compile the library into a folder."""
+        subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", folder / "metadata.so", SOURCE], check=True)
+        return cls(folder)
+
     def run(self, code: Path, out: Path, wait: int, *arguments: object) -> Run:
         """Run the packer of a checkout, and count its calls below `out`."""
         state = _State(wait=wait, folder=os.fsencode(out))
@@ -98,10 +104,8 @@ def main() -> None:
     chosen = options.parse_args()
     print(machine())
     with tempfile.TemporaryDirectory(dir=chosen.folder) as temporary:
-        bench = Bench(Path(temporary))
+        bench = Bench.make(Path(temporary))
         codes = {"before": chosen.before.resolve(), "now": REPO} if chosen.before else {"now": REPO}
-        library = bench.folder / "metadata.so"
-        subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, SOURCE], check=True)
         rows = [["a shard", "code", "all", *KINDS]]
         for storage in STORAGES:
             plan = bench.plan(storage, FEW, storage)
@@ -111,7 +115,7 @@ def main() -> None:
 
 
 def of_a_shard(bench: Bench, code: Path, plan: Path) -> Iterator[str]:
-    """Yield the calls of a shard that is built: what more shards add, divided by their number."""
+    """Yield the calls of a shard that is built, all of them first: what more shards add, divided by their number."""
     runs = []
     for part in (f"1/{FEW}", "1/1"):
         runs.append(bench.part(code, plan, part, bench.folder / "out"))
