@@ -11,6 +11,8 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -273,7 +275,7 @@ def kill_in(module: str, function: str, calls: int, *arguments: object) -> None:
 
 @pytest.mark.parametrize(
     "function",
-    ["sync_folder", *(pytest.param(name, marks=pytest.mark.long) for name in ("move_into_place", "write_stamps"))],
+    ["put_in_place", *(pytest.param(name, marks=pytest.mark.long) for name in ("move_into_place", "write_stamps"))],
 )
 def test_a_part_is_killed_in_the_middle_of_a_shard(plan: Path, whole: Path, tmp_path: Path, function: str) -> None:
     out = tmp_path / "out"
@@ -435,6 +437,43 @@ def test_bad_pairs_are_built_again(raw: Path, whole: Path, tmp_path: Path) -> No
         assert build_part(tmp_path / "plan", "1/1", tmp_path / "out", retry_bad=True).built == 1
         commit_pack(tmp_path / "plan", tmp_path / "out")
     assert same(tmp_path / "out", whole)
+
+
+LOSSES = {"a column": ("shards/*.image.npy", 1), "a receipt": ("shards/*.json", 1), "a ticket": ("tickets/*/1-*", 1)}
+
+
+@pytest.mark.parametrize("loss", [*LOSSES, "cells"])
+def test_what_a_power_cut_takes_of_a_part_is_built_again(plan: Path, whole: Path, tmp_path: Path, loss: str) -> None:
+    """Names come to the disk at the end of a part, in any order; cells are counted again by the commit."""
+    out = tmp_path / "out"
+    parts(plan, out, ["1/2", "2/2"])
+    pattern, code = LOSSES.get(loss, ("cells/*", 0))
+    min(out.glob(pattern)).unlink()
+    assert run("commit", "--quiet", "--plan", plan, out).exit_code == code
+    missing = run("commit", "--plan", plan, "--missing", out).stdout.split()
+    assert len(missing) == code
+    parts(plan, out, missing)
+    good("commit", "--quiet", "--plan", plan, out)
+    assert same(out, whole)
+
+
+def test_the_names_of_all_shards_are_on_the_disk_before_a_manifest_names_them(
+    plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    parts(plan, out, ["1/1"])
+    calls: list[str] = []
+
+    def note(name: str, usual: Callable[..., None], *arguments: object) -> None:
+        calls.append(name)
+        usual(*arguments)
+
+    for owner, name in (("packer.building.finish", "sync_shards"), ("packer.publish.generation", "publish")):
+        usual = getattr(import_module(owner), name)
+        monkeypatch.setattr(f"{owner}.{name}", partial(note, name, usual))
+    with without_workers():
+        commit_pack(plan, out)
+    assert calls == ["sync_shards", "publish"]
 
 
 def test_two_results_of_one_shard_are_an_error_that_names_both(raw: Path, tmp_path: Path) -> None:

@@ -50,26 +50,54 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
     assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
 
 
-@pytest.mark.parametrize("call", ["mkdir", "rmtree"])
+@pytest.mark.parametrize(
+    ("owner", "call", "is_done"),
+    [(Path, "mkdir", True), (Path, "rmdir", False), (shutil, "rmtree", False)],
+)
 def test_a_signal_while_the_private_folder_is_made_or_deleted_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, call: str, is_done: bool
 ) -> None:
     """It arrives after the folder was made, or before it is deleted."""
-    calls: list[object] = []
-    owner, usual = (Path, Path.mkdir) if call == "mkdir" else (shutil, shutil.rmtree)
+    interrupt_first(monkeypatch, owner, call, is_done)
 
-    def interrupted(*arguments: Any, **options: Any) -> None:
+    def write() -> None:
+        with atomic.partial(tmp_path) as new:
+            if call == "rmtree":
+                new.write_text("not moved")
+
+    with pytest.raises(KeyboardInterrupt):
+        write()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("owner", "call", "is_done", "left"),
+    [(os, "fsync", True, "old"), (Path, "replace", False, "old"), (Path, "replace", True, "new")],
+)
+def test_a_signal_while_a_file_is_written_leaves_the_old_one_or_the_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, call: str, is_done: bool, left: str
+) -> None:
+    (tmp_path / "a.json").write_text("old")
+    interrupt_first(monkeypatch, owner, call, is_done)
+    with pytest.raises(KeyboardInterrupt):
+        atomic.put_in_place(tmp_path / "a.json", "new")
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a.json": left}
+
+
+def interrupt_first(monkeypatch: pytest.MonkeyPatch, owner: Any, call: str, is_done: bool) -> None:
+    """Let a signal arrive in the first call of a function: after it is done, or before."""
+    calls: list[object] = []
+    usual = getattr(owner, call)
+
+    def interrupted(*arguments: Any, **options: Any) -> Any:
         calls.append(arguments)
-        if call == "mkdir":
+        if len(calls) > 1:
+            return usual(*arguments, **options)
+        if is_done:
             usual(*arguments, **options)
-        if len(calls) == 1:
-            raise KeyboardInterrupt
-        usual(*arguments, **options)
+        raise KeyboardInterrupt
 
     monkeypatch.setattr(owner, call, interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        atomic.write_atomic(tmp_path / "a.json", "new")
-    assert not list(tmp_path.glob(f"{atomic.PARTIAL}*"))
 
 
 NAMED = """
@@ -80,7 +108,10 @@ partial_path(Path(sys.argv[1]), int(sys.argv[2]), "theirs").mkdir()
 """
 
 
-def test_unfinished_files_are_swept_if_their_process_ended_here_or_if_they_are_old(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_file", [False, True])
+def test_unfinished_files_are_swept_if_their_process_ended_here_or_if_they_are_old(
+    tmp_path: Path, is_file: bool
+) -> None:
     private = {
         "of a process that ended": atomic.partial_path(tmp_path, ended(), "0"),
         "of this process": atomic.partial_path(tmp_path, os.getpid(), "1"),
@@ -90,13 +121,18 @@ def test_unfinished_files_are_swept_if_their_process_ended_here_or_if_they_are_o
         "old, in work": tmp_path / f"{atomic.PARTIAL}{'0' * 16}-1-5",
     }
     for path in private.values():
-        path.mkdir()
-    (private["old, in work"] / "new").touch()
+        if is_file:
+            path.touch()
+        else:
+            path.mkdir()
+    if not is_file:
+        (private["old, in work"] / "new").touch()
     for name in ("old", "old, in work"):
         os.utime(private[name], (0, 0))
     sweep(tmp_path)
     left = {name for name, path in private.items() if path.exists()}
-    assert left == {"of this process", "of another machine", "of another version", "old, in work"}
+    in_work = set() if is_file else {"old, in work"}
+    assert left == {"of this process", "of another machine", "of another version", *in_work}
 
 
 @pytest.mark.parametrize("namespace", ["-u", "-p"])

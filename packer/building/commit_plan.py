@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 
 from packer.building.finish import finish, keep_facts
-from packer.building.plan_parts import PlanPart, receipt_of
+from packer.building.plan_parts import PlanPart, receipts_of
 from packer.building.summary import Summary
 from packer.config.options import LOCK, REFUSE
 from packer.errors import PartsError, TargetError, first_of, some_are
@@ -68,9 +68,8 @@ def missing_parts(
     with store_errors(), _looking(out, partial(receipts_in, folder), scratch) as (root, store):
         files = PlannedFiles.of(folder, root)
         shard_tickets, parts = Tickets(store, folder.sha256).read(len(folder))
-        missing = [
-            number for number in range(len(folder)) if receipt_of(files, number, shard_tickets.get(number, [])) is None
-        ]
+        receipts = receipts_of(files, range(len(folder)), shard_tickets)
+        missing = [number for number, receipt in receipts if receipt is None]
     return sorted({PlanPart.of(number, max(1, parts)) for number in missing}, key=lambda part: part.number)
 
 
@@ -133,11 +132,10 @@ def _read(files: PlannedFiles, out: Path, tickets: Tickets, advance: Advance) ->
     """Return the facts of all receipts, and the rows of those that existed before. Raise one error for all missing."""
     shard_tickets, parts = tickets.read(len(files.folder))
     _check_equal(files, shard_tickets)
-    receipts = AllReceipts(known_digests(out), picture_of if files.expected.cuts_tiles else str)
+    receipts = AllReceipts(_digests(out, shard_tickets), picture_of if files.expected.cuts_tiles else str)
     missing, seen = list[int](), set[str]()
     reused = 0
-    for number in range(len(files.folder)):
-        receipt = receipt_of(files, number, shard_tickets.get(number, []))
+    for number, receipt in receipts_of(files, range(len(files.folder)), shard_tickets):
         if receipt is None:
             missing.append(number)
             continue
@@ -151,6 +149,13 @@ def _read(files: PlannedFiles, out: Path, tickets: Tickets, advance: Advance) ->
     if missing:
         raise PartsError(_missing_words(files, missing, parts))
     return receipts, reused
+
+
+def _digests(out: Path, shard_tickets: dict[int, list[Ticket]]) -> dict[str, str]:
+    """Return the SHA-256 of receipts by fingerprint: of those that were published, and of those with a ticket, which
+    `receipts_of` compares."""
+    tickets = {ticket.fingerprint: ticket.receipt for tickets in shard_tickets.values() for ticket in tickets}
+    return {**known_digests(out), **tickets}
 
 
 def _check_equal(files: PlannedFiles, shard_tickets: dict[int, list[Ticket]]) -> None:

@@ -15,6 +15,7 @@ from packer.config.last_build import keep_settings
 from packer.errors import TargetError
 from packer.plan.expected import Expected
 from packer.publish.generation import commit
+from packer.publish.target import sync_shards
 from packer.runtime import Timer
 from readers.contract.errors import StoreError
 from readers.contract.fields import Field
@@ -36,6 +37,7 @@ def finish(
         findings.check(expected.judgement.fail_on)
     with timer.step("publish"):
         if bucket is None:
+            sync_shards(out)
             manifest = commit(out, expected.recipe, receipts)
             _add_cells(out, expected.recipe.fields, receipts)
         else:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from os import PathLike, fspath
@@ -14,8 +16,8 @@ from packer.plan.planned_files import PlannedFiles, stems_of
 from packer.progress import Advance, Progress, no_progress
 from packer.publish.atomic import store_errors
 from packer.publish.free_space import SHARD_SLACK, check_free_space
-from packer.publish.local_mirror import show_shards
-from packer.publish.target import make_target, prepare_target
+from packer.publish.local_mirror import READERS, show_shards
+from packer.publish.target import make_target, prepare_target, sync_shards
 from packer.publish.ticket import Ticket, Tickets
 from packer.publish.upload import Outbox
 from packer.runtime import Timer
@@ -26,7 +28,7 @@ from readers.contract.receipt import Receipt
 from readers.machine import usable_cores
 
 AT_ONCE = 256
-"""Shards whose rows are in memory at the same time."""
+"""Shards whose rows, or receipts, are in memory at the same time."""
 MOST_PARTS = 1_000_000
 _PART = re.compile(r"([0-9]{1,7})/([0-9]{1,7})")
 
@@ -117,6 +119,9 @@ def build_part(
         with timer.step("build"), progress(f"packing {plan_part}", total, "rows") as advance, opened as pool:
             for first in range(0, len(missing), AT_ONCE):
                 built.add_all(_build(shards, missing[first : first + AT_ONCE], target, tickets, pool), advance)
+            if isinstance(target, Path):
+                sync_shards(target)
+            tickets.sync()
     seconds = sum(timer.seconds.values())
     return PartSummary(plan_part, len(numbers), len(missing), built.rows, tuple(built.rejects), built.bytes, seconds)
 
@@ -169,14 +174,30 @@ def _build(
 def _without(files: PlannedFiles, tickets: Tickets, numbers: range, retry_bad: bool) -> Iterator[int]:
     """Yield the shards that are not there. With `retry_bad`, forget those that have rejects."""
     shard_tickets, _ = tickets.read(len(files.folder))
-    for number in numbers:
-        mine = shard_tickets.get(number, [])
-        receipt = receipt_of(files, number, mine)
-        if retry_bad and receipt is not None and receipt.rejects:
-            tickets.remove(mine)
-            receipt = None
+    for number, receipt in receipts_of(files, numbers, shard_tickets):
         if receipt is None:
             yield number
+        elif retry_bad and receipt.rejects:
+            tickets.remove(shard_tickets.get(number, ()))
+            yield number
+
+
+def receipts_of(
+    files: PlannedFiles, numbers: Iterable[int], shard_tickets: Mapping[int, Sequence[Ticket]]
+) -> Iterator[tuple[int, Receipt | None]]:
+    """Yield each of these shards in order, with its receipt, or None if it is not there.
+
+    Threads look at the files: a file server takes a round trip for each, and answers many at a time.
+    """
+    with ThreadPoolExecutor(READERS) as threads:
+        ahead = deque[tuple[int, Future[Receipt | None]]]()
+        for number in numbers:
+            ahead.append((number, threads.submit(receipt_of, files, number, shard_tickets.get(number, ()))))
+            if len(ahead) > AT_ONCE:
+                shard, receipt = ahead.popleft()
+                yield shard, receipt.result()
+        for shard, receipt in ahead:
+            yield shard, receipt.result()
 
 
 def receipt_of(files: PlannedFiles, number: int, tickets: Sequence[Ticket]) -> Receipt | None:

@@ -20,7 +20,7 @@ from packer.plan.make_plan import make_plan
 from packer.plan.request import Input, Request, raw_or_source
 from packer.progress import Progress, no_progress
 from packer.publish.generation import restore_manifest
-from packer.publish.target import is_ours, tidy
+from packer.publish.target import is_ours, sync_shards, tidy
 from packer.shards.stamps import may_be_one_of
 from packer.workers.add_cells import add_cells
 from packer.workers.run import build_shards
@@ -130,6 +130,7 @@ def _build_alone(request: Request, stems: frozenset[str], refusal: PackError) ->
         with closing(build_shards(specs, plan.found_rows.source, request.store.out, pool, rewrite=True)) as shards:
             for _ in shards:
                 pass  # each is written when it is there
+        sync_shards(request.store.out)
 
 
 def _restore_manifest(out: Path) -> list[Damage]:

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.packs.verify_rows import damaged_rows
-from packer.publish.atomic import target_errors, write_atomic
+from packer.publish.atomic import target_errors
+from packer.publish.target import sync_shards
 from packer.shards.cell_files import write_cells
 from packer.shards.formats import ShardArrays, writer
 from packer.shards.giant_rows import stored_statistics
@@ -20,7 +21,7 @@ from packer.shards.scratch import Scratch, mapped
 from packer.shards.stamps import ShardStamps, load_stamps_of, write_stamps
 from packer.shards.stored_cells import stored_cells
 from readers.contract import giant
-from readers.contract.atomic import move_into_place, partial, sync_folder
+from readers.contract.atomic import move_into_place, partial, put_in_place
 from readers.contract.cells import is_counted
 from readers.contract.errors import DamagedError
 from readers.contract.fields import END, KEY, SIZE, Field
@@ -60,14 +61,14 @@ def write_without(out: Path, shard: Shard, fields: Sequence[Field], receipt: Rec
     existing = whole_shard(folder / (smaller.stem + SUFFIX))
     if existing is not None and existing.with_files(()) == smaller:
         return existing
+    _write_side_files(out, shard, fields, receipt, smaller, kept)
     with target_errors(folder), Scratch(folder) as scratch, partial(folder) as stem:
         files = _write(stem, smaller.storage, _arrays(shard, fields, kept, scratch), fields) if kept else []
         for file in files:
             move_into_place(stem.with_name(stem.name + file.suffix), folder / (smaller.stem + file.suffix))
-        sync_folder(folder)
-    complete = smaller.with_files(files)
-    write_atomic(folder / (complete.stem + SUFFIX), complete.to_text())
-    _write_side_files(out, shard, fields, receipt, complete, kept)
+        complete = smaller.with_files(files)
+        put_in_place(folder / (complete.stem + SUFFIX), complete.to_text())
+    sync_shards(out)
     return complete
 
 

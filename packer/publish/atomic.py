@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from packer.errors import BusyError, TargetError
 from readers.contract import atomic
-from readers.contract.atomic import partial_path
+from readers.contract.atomic import partial_path, remove_unfinished
 from readers.contract.errors import StoreBusyError, StoreError
 
 
@@ -44,4 +43,4 @@ def write_atomic(path: Path, data: str | bytes) -> None:
 def remove_partials(folder: Path, process: int) -> None:
     """Remove the unfinished files of a process of this machine that was killed."""
     for private in folder.glob(partial_path(folder, process, "*").name):
-        shutil.rmtree(private, ignore_errors=True)
+        remove_unfinished(private)

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from packer.errors import TargetError, first_of
-from packer.publish.atomic import write_atomic
+from packer.publish.atomic import target_errors, write_atomic
 from packer.publish.lock import NAME as LOCK
 from packer.publish.lock import locked
-from readers.contract.atomic import PARTIAL, make_folder
+from readers.contract.atomic import PARTIAL, make_folder, sync_folder
 from readers.contract.leftovers import sweep
 from readers.contract.manifest import CELLS, FORMAT, GENERATIONS, MANIFEST, MARK, SHARDS
 from readers.contract.regular_files import open_raw
@@ -114,6 +114,14 @@ def prepare_target(out: Path) -> None:
             make_folder(out / name)
     except OSError as error:
         raise TargetError(f"{out}: cannot be written to ({error.strerror})") from error
+
+
+def sync_shards(out: Path) -> None:
+    """Bring the names of all shards to the disk, once before something names them. Their bytes are there already."""
+    for folder in (out / SHARDS, out / CELLS):
+        if folder.is_dir():
+            with target_errors(folder):
+                sync_folder(folder)
 
 
 def tidy(out: Path) -> None:

@@ -4,20 +4,23 @@
     OUT/tickets/<16 digits of the plan>/of-16          the plan was divided into 16 parts
 
 A receipt alone does not say which shard of a plan it is: the receipt of a picture before it changed has the same keys.
-One listing shows everything, however often and by which machine it was built.
+One listing shows everything, however often and by which machine it was built. In a folder a ticket is made by one call:
+an empty file is never half there. A power cut may take the last tickets, or a shard that has one: its part runs again.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from packer.publish.atomic import store_errors
+from packer.publish.atomic import store_errors, target_errors
 from packer.publish.target import TICKETS
+from readers.contract.atomic import in_folder, sync_folder
 from readers.contract.errors import DamagedError
-from readers.stores.folder_store import store_of
+from readers.stores.folder_store import FolderStore, store_of
 from readers.stores.store import Store
 from readers.stores.waiting import answered
 
@@ -55,6 +58,13 @@ class Tickets:
         """Take the SHA-256 of the plan."""
         self._store, self.folder = store_of(out), folder_of(plan)
 
+    def sync(self) -> None:
+        """Bring all tickets to the disk. Their shards must be there."""
+        if isinstance(self._store, FolderStore):
+            path = self._store.path(self.folder)
+            with target_errors(path):
+                sync_folder(path)
+
     def note_parts(self, count: int) -> None:
         """Note into how many parts the plan is divided."""
         self._touch(f"of-{count}")
@@ -72,11 +82,21 @@ class Tickets:
     @store_errors()
     def read(self, shards: int) -> tuple[dict[int, list[Ticket]], int]:
         """Return the tickets of each shard, and the number of parts; the largest, if there were several."""
+        if isinstance(self._store, FolderStore):
+            return tickets_among(self._store.names(self.folder), shards)
         return tickets_among((entry.name for entry in self._store.list(self.folder)), shards)
 
     @store_errors()
     def _touch(self, name: str) -> None:
-        answered(lambda: self._store.put(f"{self.folder}/{name}", b""))
+        if not isinstance(self._store, FolderStore):
+            answered(lambda: self._store.put(f"{self.folder}/{name}", b""))
+            return
+        path = self._store.path(f"{self.folder}/{name}")
+        with target_errors(path):
+            try:
+                in_folder(path.parent, partial(path.touch, exist_ok=False))
+            except FileExistsError:
+                path.touch()  # `packer gc` looks at its time
 
 
 def tickets_among(names: Iterable[str], shards: int) -> tuple[dict[int, list[Ticket]], int]:

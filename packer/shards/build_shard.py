@@ -13,14 +13,13 @@ from types import MappingProxyType
 import cv2
 
 from packer.errors import TargetError
-from packer.publish.atomic import write_atomic
 from packer.recipe.field_rule import judged
 from packer.recipe.piece import text_of
 from packer.recipe.shard_spec import ShardSpec
 from packer.recipe.source import Source
 from packer.shards.cell_files import write_cells
 from packer.shards.columns import Columns, Memory, fresh
-from packer.shards.formats import ShardArrays, writer
+from packer.shards.formats import writer
 from packer.shards.receipt_on_disk import content_fingerprint, whole_shard
 from packer.shards.row_counts import CountedFields, write_counts
 from packer.shards.row_table import RowTable
@@ -28,7 +27,7 @@ from packer.shards.rows import Row, RowMaker, RowTarget
 from packer.shards.scratch import Scratch
 from packer.shards.stamps import ShardStamps, write_stamps
 from packer.shards.threads import Threads, in_threads, one_thread
-from readers.contract.atomic import move_into_place, partial, sync_folder
+from readers.contract.atomic import move_into_place, partial, put_in_place
 from readers.contract.fields import Field
 from readers.contract.manifest import SHARDS
 from readers.contract.receipt import SUFFIX, Receipt, RowInput, ShardFile
@@ -60,6 +59,7 @@ def build_shard(
     rewrite: bool = False,
 ) -> Receipt:
     """Decode the pieces of a shard, and write its files and receipt below `out`: the same bytes for any `threads`.
+    Call `sync_shards` once for many shards: until then a power cut may take the names of files, never their bytes.
 
     The pieces in `crashed` are not read: they become rejects with these reasons. `writing` is
     called when all rows are decoded. A shard that is there is not written again: published files never change.
@@ -162,22 +162,15 @@ def _store(
     writing()
     try:
         with partial(folder) as stem:
-            files = _write(receipt, columns.kept(kept), fields, stem) if kept else []
-            for file in files:
-                move_into_place(stem.with_name(stem.name + file.suffix), folder / (receipt.stem + file.suffix))
-        sync_folder(folder)
+            digests = writer(receipt.storage).write(stem, columns.kept(kept), fields) if kept else {}
+            files = []
+            for path, digest in digests.items():
+                suffix = path.name.removeprefix(stem.name)
+                files.append(ShardFile(suffix, move_into_place(path, folder / (receipt.stem + suffix)), digest))
         complete = receipt.with_files(files)
-        write_atomic(folder / (receipt.stem + SUFFIX), complete.to_text())
+        put_in_place(folder / (receipt.stem + SUFFIX), complete.to_text())
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else error
         message = f"the shard {receipt.stem} of about {size:,} bytes cannot be written ({why})"
         raise TargetError(f"{folder}: {message}") from error
     return complete
-
-
-def _write(receipt: Receipt, arrays: ShardArrays, fields: Sequence[Field], stem: Path) -> list[ShardFile]:
-    """Write the files, whose names begin with `stem`."""
-    digests = writer(receipt.storage).write(stem, arrays, fields)
-    return [
-        ShardFile(path.name.removeprefix(stem.name), path.stat().st_size, digest) for path, digest in digests.items()
-    ]

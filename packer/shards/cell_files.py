@@ -6,13 +6,14 @@ A reader draws windows that hold a class by them. They follow from the pixels, s
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
 from packer.publish.atomic import target_errors
-from readers.contract.atomic import make_folder, write_atomic
+from readers.contract.atomic import in_folder, put_in_place
 from readers.contract.cells import CellFacts, ClassCells, cells_path
 from readers.contract.count_cells import RowCells, count_cells
 from readers.contract.fields import Field
@@ -28,14 +29,23 @@ def row_cells(field: Field, pixels: NDArray[Any], first: int = 0) -> RowCells:
 
 
 def write_cells(out: Path, stem: str, cells: Mapping[Field, Sequence[RowCells]]) -> None:
-    """Write the file of each field of a shard that has rows. One that has its bytes is left alone."""
+    """Write the file of each field of a shard that has rows. One that has its bytes is left alone.
+
+    Call `sync_shards` afterwards, once for many shards.
+    """
     for field, rows in cells.items():
         path, content = cells_path(out, stem, field.name), content_of(field, rows)
-        if not rows or (path.is_file() and path.read_bytes() == content):
+        if not rows or _has(path, content):
             continue
         with target_errors(path):
-            make_folder(path.parent)
-            write_atomic(path, content)
+            in_folder(path.parent, partial(put_in_place, path, content))
+
+
+def _has(path: Path, content: bytes) -> bool:
+    try:
+        return path.read_bytes() == content
+    except OSError:
+        return False
 
 
 def content_of(field: Field, rows: Sequence[RowCells]) -> bytes:

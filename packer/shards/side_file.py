@@ -7,25 +7,27 @@ from __future__ import annotations
 
 import json
 import zlib
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from packer.publish.target import STAMPS
-from readers.contract.atomic import partial
+from readers.contract.atomic import in_folder, partial_file
 from readers.contract.json_entry import loads
 
 
 def write_side_file(out: Path, name: str, head: dict[str, Any], data: bytes) -> None:
     """Write a file, or leave the one before if that fails."""
     line = json.dumps({**head, "crc32": zlib.crc32(data)})
-    folder = out / STAMPS
-    try:
-        folder.mkdir(exist_ok=True)
-        with partial(folder) as path:
-            path.write_bytes(line.encode() + b"\n" + data)
-            path.replace(folder / name)
-    except OSError:
-        return
+    with suppress(OSError):
+        in_folder(out / STAMPS, partial(_write, out / STAMPS / name, line.encode() + b"\n" + data))
+
+
+def _write(path: Path, content: bytes) -> None:
+    with partial_file(path.parent) as new:
+        new.write_bytes(content)
+        new.replace(path)
 
 
 def read_side_file(path: Path) -> tuple[dict[str, Any], bytes]:

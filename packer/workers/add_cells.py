@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
+from packer.publish.target import sync_shards
 from packer.shards.cell_files import write_cells
 from packer.shards.stored_cells import counted_fields, stored_cells, without_cells
 from readers.contract.errors import DamagedError
@@ -24,6 +25,7 @@ def add_cells(pack: Pack, shards: Sequence[int], advance: Callable[[int], object
     with ThreadPoolExecutor(workers) as pool:
         for number, _ in zip(shards, pool.map(add, shards), strict=True):
             advance(pack.table.rows(number))
+    sync_shards(pack.root)
 
 
 def add_missing_cells(out: Path) -> None:

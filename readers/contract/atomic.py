@@ -14,7 +14,7 @@ from pathlib import Path
 from readers.contract.system import host
 
 PARTIAL = ".partial-"
-"""The prefix of folders that hold unfinished files. The machine and the process id follow."""
+"""The prefix of unfinished files, and of folders that hold some. The machine and the process id follow."""
 _NAMESPACE = ("/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid")
 
 
@@ -31,16 +31,41 @@ def machine() -> str:
 
 
 def partial_path(folder: Path, process: int, name: str) -> Path:
-    """Return the path of a folder for the unfinished files of a process of this machine."""
+    """Return the path of an unfinished file of a process of this machine, or of a folder for some."""
     return folder / f"{PARTIAL}{machine()}-{process}-{name}"
 
 
 def write_atomic(path: Path, data: str | bytes | bytearray | memoryview) -> None:
     """Write a small file, and bring its bytes and its name to the disk."""
-    with partial(path.parent) as new:
-        new.write_bytes(data.encode() if isinstance(data, str) else data)
-        move_into_place(new, path)
+    put_in_place(path, data)
     sync_folder(path.parent)
+
+
+def put_in_place(path: Path, data: str | bytes | bytearray | memoryview) -> None:
+    """Write a small file next to its name, bring its bytes to the disk, and rename it: three calls of a file server.
+
+    Call `sync_folder` afterwards, once for many files.
+    """
+    with partial_file(path.parent) as new:
+        with new.open("xb") as file:
+            file.write(data.encode() if isinstance(data, str) else data)
+            file.flush()
+            _sync(file.fileno())
+        new.replace(path)
+
+
+@contextmanager
+def partial_file(folder: Path) -> Iterator[Path]:
+    """Yield a path in `folder` for a new file, which the caller renames. After an error nothing is left there."""
+    new = partial_path(folder, os.getpid(), secrets.token_hex(8))
+    try:
+        yield new
+    except BaseException:
+        try:
+            remove_unfinished(new)
+        finally:
+            remove_unfinished(new)  # the disk failed once, or a signal came
+        raise
 
 
 @contextmanager
@@ -52,26 +77,57 @@ def partial(folder: Path) -> Iterator[Path]:
         yield private / "new"
     finally:
         try:
-            shutil.rmtree(private, ignore_errors=True)
-            if private.exists():  # the disk failed once
-                shutil.rmtree(private, ignore_errors=True)
+            _remove_private(private)
         except BaseException:  # a signal that ends the command; a second one would end the process
-            shutil.rmtree(private, ignore_errors=True)
+            _remove_private(private)
             raise
 
 
-def move_into_place(written: Path, path: Path, move: Callable[[Path, Path], object] = os.replace) -> None:
-    """Bring a written file to the disk, then rename it, or link it with `os.link`.
+def _remove_private(private: Path) -> None:
+    """Remove a private folder, by one call if all of its files have been moved."""
+    try:
+        private.rmdir()
+    except OSError:
+        shutil.rmtree(private, ignore_errors=True)
+        if private.exists():  # the disk failed once
+            shutil.rmtree(private, ignore_errors=True)
+
+
+def remove_unfinished(path: Path) -> None:
+    """Remove an unfinished file, or a folder that holds some, if that is possible."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def move_into_place(written: Path, path: Path, move: Callable[[Path, Path], object] = os.replace) -> int:
+    """Bring a written file to the disk, then rename it, or link it with `os.link`. Return its bytes.
 
     Call `sync_folder` afterwards, once for many files.
 
     The kernel drops the file from its cache: to keep it, it would drop others, such as raw files that are read next.
     """
     with written.open("rb") as file:
-        os.fsync(file.fileno())
-        if hasattr(os, "posix_fadvise"):
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        _sync(file.fileno())
+        size = os.fstat(file.fileno()).st_size
     move(written, path)
+    return size
+
+
+def _sync(file: int) -> None:
+    os.fsync(file)
+    if hasattr(os, "posix_fadvise"):
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def in_folder(folder: Path, write: Callable[[], object]) -> None:
+    """Call a function that writes into a folder; make the folder if it is missing, and call it again."""
+    try:
+        write()
+    except FileNotFoundError:
+        make_folder(folder)
+        write()
 
 
 def make_folder(folder: Path) -> None:

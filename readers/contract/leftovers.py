@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from pathlib import Path
 
-from readers.contract.atomic import PARTIAL, machine
+from readers.contract.atomic import PARTIAL, machine, remove_unfinished
 
 MAX_AGE = 86_400
 """Seconds after which unfinished files are removed, even if a process still writes them. A shard takes minutes."""
@@ -19,21 +18,22 @@ def sweep(folder: Path, max_age: float = MAX_AGE) -> None:
     Other machines may write here now, and whether their processes live is not known.
     """
     for private in folder.glob(f"{PARTIAL}*"):
-        if private.is_dir() and not private.is_symlink() and (_has_ended(private) or _age(private) > max_age):
-            shutil.rmtree(private, ignore_errors=True)
+        if not private.is_symlink() and (_has_ended(private) or _age(private) > max_age):
+            remove_unfinished(private)
 
 
 def _has_ended(private: Path) -> bool:
-    """Return whether the process that made this folder ran on this machine and has ended."""
+    """Return whether the process that made this file or folder ran on this machine and has ended."""
     where, _, rest = private.name.removeprefix(PARTIAL).partition("-")
     process = rest.partition("-")[0]
     return where == machine() and process.isdecimal() and not lives(int(process))
 
 
 def _age(private: Path) -> float:
-    """Return the seconds since a file in this folder was written."""
+    """Return the seconds since this file, or one in this folder, was written."""
     try:
-        written = max(path.lstat().st_mtime for path in (private, *private.iterdir()))
+        inside = [*private.iterdir()] if private.is_dir() else []
+        written = max(path.lstat().st_mtime for path in (private, *inside))
     except OSError:  # it is gone, or a folder of another user
         return 0
     return time.time() - written

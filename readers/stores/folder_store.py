@@ -39,6 +39,17 @@ class FolderStore:
         return self.root / check_name(name)
 
     def list(self, folder: str) -> Iterator[Listed]:
+        for name, entry in self._entries(folder):
+            with suppress(FileNotFoundError):  # deleted, or a link to nothing
+                status = entry.stat()
+                if S_ISREG(status.st_mode):
+                    yield Listed(name, status.st_size, _tag(status), status.st_mtime)
+
+    def names(self, folder: str) -> Iterator[str]:
+        """Yield the name of every object below a folder, as `list` does, and ask for the state of none."""
+        return (name for name, entry in self._entries(folder) if entry.is_file())
+
+    def _entries(self, folder: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
         top = self.path(folder) if folder else self.root
         if not top.resolve().is_relative_to(self.root.resolve()):
             return
@@ -56,11 +67,7 @@ class FolderStore:
                     if entry.is_dir(follow_symlinks=False):
                         folders.append((Path(entry.path), f"{prefix}{entry.name}/"))
                     else:
-                        with suppress(FileNotFoundError):  # deleted, or a link to nothing
-                            status = entry.stat()
-                            if S_ISREG(status.st_mode):
-                                tag = _tag(status)
-                                yield Listed(prefix + entry.name, status.st_size, tag, status.st_mtime)
+                        yield prefix + entry.name, entry
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> tuple[bytes, Version]:
         with self._errors(name, READ), plain_file(self.root, self.path(name)).open("rb") as file:

@@ -17,7 +17,7 @@ from scenes.noise import write_noise
 from scenes.outlines import COCO, OPTIONS, Outlines, triangle, write_noisy, write_outlines
 
 from drills.interpose import run
-from drills.sources import BUILD_ROWS, FOLDER, OUTLINED, PACK, REPAIR_ROWS, SOURCES, WITH_TMPDIR
+from drills.sources import BUILD_ROWS, FOLDER, OUTLINED, PACK, PARTS, REPAIR_ROWS, SOURCES, WITH_TMPDIR
 from packer.packs.generations import list_generations, receipt_paths
 from packer.packs.staged_copies import copy_folder
 from packer.packs.verify import verify
@@ -155,6 +155,9 @@ def _cases(folder: Path, storage: str) -> Iterator[CrashCase]:
     write_raw(raw, range(24))
     nothing, first, second = folder / "nothing", folder / "first", folder / "second"
     yield _case("first build", "build", options, raw, nothing, first)
+    plan = folder / "plan"
+    _must_run(["plan", *options, str(raw), str(plan)])
+    yield _case("parts, commit", PARTS, (str(plan),), None, nothing, folder / "committed")
     write_raw(raw, range(20, 28), seed=1)
     yield _case("next build", "build", options, raw, first, second)
     yield _case("rollback", "rollback", ("1",), None, second, folder / "back")
@@ -211,9 +214,13 @@ def _outlined_cases(folder: Path, storage: str, kind: str) -> Iterator[CrashCase
 
 def _must_build(raw: Path, pack: Path) -> None:
     options = ("--quiet", "--classes", "3", "--shard-size", "8KB", "--workers", "2")
-    ended = run(["build", *options, str(raw), str(pack)])
+    _must_run(["build", *options, str(raw), str(pack)])
+
+
+def _must_run(command: list[str]) -> None:
+    ended = run(command)
     if ended.code:
-        raise SystemExit(f"{pack}: exit code {ended.code}: {ended.output}")
+        raise SystemExit(f"{' '.join(command)}: exit code {ended.code}: {ended.output}")
 
 
 def _cut_short(out: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from scenes.outlines import COCO, LABELME
 
-from packer import Rows, build_pack, repair_pack
+from packer import Rows, build_pack, build_part, commit_pack, repair_pack
 from packer.cli import main as packer
 from packer.pairs.find import find_pairs
 from readers.contract.manifest import ALL
@@ -23,6 +23,8 @@ OUTLINED = (LABELME, COCO)
 SOURCES = (FOLDER, FIELDS, PACK, ROWS, *OUTLINED)
 BUILD_ROWS, REPAIR_ROWS = "build-rows", "repair-rows"
 """Commands of `run_command`, because the packer has none for functions."""
+PARTS = "parts"
+"""A command of `run_command` that builds a plan by parts and commits it: `parts OUT PLAN`."""
 WITH_TMPDIR = "with-tmpdir"
 """A command of `run_command`: it is followed by a folder for temporary files, and by a command of the packer."""
 Item = Any
@@ -57,12 +59,16 @@ def rows_of(raw: Path, size: tuple[int, int] | None = None) -> Rows:
 
 def run_command(arguments: Sequence[str]) -> None:
     """Run a command line of the packer, perhaps after `with-tmpdir FOLDER`; or `build-rows JSON RAW OUT` with options
-    as JSON, or `repair-rows OUT RAW`."""
+    as JSON, or `repair-rows OUT RAW`, or `parts OUT PLAN`."""
     command, *rest = arguments
     if command == BUILD_ROWS:
         build_pack(rows_of(Path(rest[1])), rest[2], **json.loads(rest[0]))
     elif command == REPAIR_ROWS:
         repair_pack(rest[0], rows_of(Path(rest[1])))
+    elif command == PARTS:
+        for part in ("2/2", "1/2"):
+            build_part(rest[1], part, rest[0], workers=2)
+        commit_pack(rest[1], rest[0])
     elif command == WITH_TMPDIR:
         if not Path(rest[0]).is_dir():
             Path(rest[0]).mkdir()
