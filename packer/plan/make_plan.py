@@ -64,7 +64,7 @@ def _plan(request: Request, distrusted: frozenset[str], pool: Pool) -> Plan:
     problems = Problems(*found_rows.problems, *fields.problems)
     previous = PreviousBuild(out, found_rows.source, found_rows.refs, stamps, judgement.trust)
     with timer.step("check"):
-        heads = check_heads(found_rows, fields.fields, previous, request.shape.resolution)
+        heads = check_heads(found_rows, fields.fields, previous, request.shape.resolution, pool)
     geometry, recipe = problems.attempt(choose_shape, found_rows, heads, request.shape), None
     if geometry is not None and fields.are_known:
         recipe = problems.attempt(_recipe, found_rows, fields.fields, geometry, request)
