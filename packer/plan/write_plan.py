@@ -23,6 +23,8 @@ from packer.recipe.piece import PieceTable
 from packer.recipe.plan_facts import PlanFacts
 from packer.recipe.plan_folder import PLAN, RECORD, ROWS, SHARDS, SIZE, SIZES, PlanFolder, digest_of_shard, npy_header
 from packer.recipe.recipe import Recipe
+from packer.recipe.ref_table import CHUNK
+from packer.recipe.row_ref import RowRef
 from packer.recipe.shard_spec import ShardSpec
 from packer.recipe.source import Source
 from packer.sources.portable import path_of
@@ -109,16 +111,27 @@ class StatesDigest:
 
     def __init__(self, source: Source) -> None:
         self._source, self._sha256 = source, hashlib.sha256()
+        self._refs: list[RowRef] = []
+        """Rows whose states are asked for together, by many threads if files are far away."""
 
     def add(self, spec: ShardSpec) -> None:
-        """Ask for the states of the rows of a shard. A row without any state makes a plan of its own."""
-        states = self._source.states(list(dict.fromkeys(piece.ref for piece in spec.pieces)))
+        """Add the states of the rows of a shard."""
+        self._refs += dict.fromkeys(piece.ref for piece in spec.pieces)
+        if len(self._refs) >= CHUNK:
+            self._ask()
+
+    def _ask(self) -> None:
+        """Ask for the states of rows. A row without any state makes a plan of its own."""
+        states = self._source.states(self._refs)
         self._sha256.update(states.tobytes())
         if (states < 0).all(1).any():
             self._sha256.update(secrets.token_bytes(16))
+        self._refs = []
 
     @property
     def digest(self) -> str:
+        """The digest of the states of all rows so far."""
+        self._ask()
         return self._sha256.hexdigest()
 
 
