@@ -50,17 +50,32 @@ def check_heads(
 ) -> CheckedHeads:
     """Return the size of each row, whose pixels get this side, or stay. Headers are read of rows that are not in an
     earlier build, or that changed."""
-    sizes, bad = previous.sizes(_judged(found_rows, fields, side)), dict[int, str]()
-    for numbers, groups in _read(found_rows, np.flatnonzero(sizes[:, 0] == 0), pool):
+    sizes = previous.sizes(judged_by(found_rows, fields, side))
+    bad = read_sizes(found_rows, fields, side, np.flatnonzero(sizes[:, 0] == 0), sizes, pool)
+    return CheckedHeads(sizes, dict(sorted(bad.items())))
+
+
+def read_sizes(
+    found_rows: FoundRows,
+    fields: Sequence[PlannedField],
+    side: float | None,
+    numbers: NDArray[np.intp],
+    sizes: NDArray[np.uint32],
+    pool: Pool,
+) -> dict[int, str]:
+    """Read the headers of the rows with these numbers. Put their sizes into `sizes`, which has a line for each row, and
+    return why some are bad."""
+    bad = dict[int, str]()
+    for some, groups in _read(found_rows, numbers, pool):
         for group in groups:
-            rows = numbers[group.rows]
+            rows = some[group.rows]
             answer = _size_or_reason(found_rows, fields, int(rows[0]), group.heads, side)
             if not isinstance(answer, str):
                 sizes[rows] = answer
                 continue
             for row in rows.tolist():  # each reason names the files of its row
                 bad[row] = str(_size_or_reason(found_rows, fields, row, group.heads, side))
-    return CheckedHeads(sizes, dict(sorted(bad.items())))
+    return bad
 
 
 def _read(
@@ -109,7 +124,7 @@ def _scaled(ref: RowRef, header: Header, side: float, found_rows: FoundRows) -> 
         return Resolution(side, found_rows.files.max_pixels).size_of(header)
 
 
-def _judged(found_rows: FoundRows, fields: Sequence[PlannedField], side: float | None) -> str:
+def judged_by(found_rows: FoundRows, fields: Sequence[PlannedField], side: float | None) -> str:
     """Return the fingerprint of what decides whether headers are good; none if the label has no classes."""
     if not all(field.can_judge for field in fields):
         return ""
