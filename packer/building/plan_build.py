@@ -8,11 +8,9 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from packer.building.plan_parts import PlanPart
+from packer.building.read_part import read_part
 from packer.building.run_build import lock_if_there
-from packer.config.options import DIGEST
-from packer.errors import UsageError
-from packer.plan.make_plan import make_plan, read_part
+from packer.plan.make_plan import make_plan
 from packer.plan.plan import Plan
 from packer.plan.request import Input, Request, request_of
 from packer.plan.write_plan import check_folder, write_plan
@@ -46,24 +44,10 @@ def plan_pack(
     """
     request = request_of(raw, plan, **options)
     if part is not None:
-        part_from(request, part, reuse, progress)
+        read_part(request, part, reuse, progress)
         return ""
     _, sha256 = plan_from(request, reuse, progress)
     return str(sha256)
-
-
-def part_from(
-    request: Request, part: str, reuse: str | PathLike[str] | None = None, progress: Progress = no_progress
-) -> int:
-    """Read the headers of a part of the rows for a plan. Return how many were read now."""
-    try:
-        chosen = PlanPart.from_text(part)
-    except ValueError as error:
-        raise UsageError(f"--part: {error}") from error
-    if reuse is not None or request.settings.get("dry-run") or request.judgement.trust == DIGEST:
-        raise UsageError("--part: only reads headers; give --reuse, --dry-run and --trust digest without it")
-    check_folder(request.store.out)
-    return read_part(request, request.store.out, chosen.number, chosen.count, progress)
 
 
 def plan_from(

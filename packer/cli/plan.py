@@ -39,13 +39,14 @@ def plan_command(ctx: click.Context, /, **options: Any) -> None:
       packer commit --plan plan/ out/
     """
     with loading(workers=True):
-        from packer.building.plan_build import part_from, plan_from
+        from packer.building.plan_build import plan_from
+        from packer.building.read_part import read_part
         from packer.cli.build_text import plan_json, plan_notes, plan_text
         from packer.plan.request import Request
     settings: Settings = ctx.meta[SETTINGS]
     LOG.form, folder, quiet = str(settings["log-format"]), Path(str(settings["out"])), bool(settings["quiet"])
     if options["part"] is not None:
-        rows = part_from(Request.from_settings(settings), options["part"], options["reuse"], shown(quiet))
+        rows = read_part(Request.from_settings(settings), options["part"], options["reuse"], shown(quiet))
         facts = {"plan": str(folder), "part": options["part"], "rows": rows}
         show(
             json.dumps(facts) if settings["json"] else f"{folder}: {options['part']}, headers of {rows:,} rows read now"

@@ -35,7 +35,7 @@ _NAME = re.compile(rf"{_COUNT.pattern}|.+-[0-9a-f]{{32}}{re.escape(STAMP_SUFFIX)
 """A file in the folder of blocks."""
 
 
-class Block(NamedTuple):
+class RowBlock(NamedTuple):
     """Rows of a split, one after the other."""
 
     stem: str
@@ -60,14 +60,14 @@ class HeaderBlocks:
         if not self.judged:
             raise UsageError("--part: nothing names the classes of the label; packer plan without --part says more")
 
-    def of_part(self, number: int, count: int) -> list[Block]:
+    def of_part(self, number: int, count: int) -> list[RowBlock]:
         """Return the blocks of a part that are not done."""
         with target_errors(self.folder):
             make_folder(self.folder / STAMPS)
             (self.folder / STAMPS / f"of-{count}").touch()
         return [block for block in list(self._blocks())[number - 1 :: count] if not self._is_done(block)]
 
-    def write(self, block: Block, states: NDArray[np.int64], sizes: NDArray[np.uint32]) -> None:
+    def write(self, block: RowBlock, states: NDArray[np.int64], sizes: NDArray[np.uint32]) -> None:
         """Keep the sizes of rows, and their states before they were read."""
         records = np.zeros(len(sizes), record(states.shape[1], sizes.shape[1]))
         records["state"], records["size"] = states, sizes
@@ -90,14 +90,14 @@ class HeaderBlocks:
                 "the same options for each of them, then again without --part"
             )
 
-    def _blocks(self) -> Iterator[Block]:
+    def _blocks(self) -> Iterator[RowBlock]:
         start = 0
         for split, count in self.found_rows.refs.splits.items():
             for first in range(start, start + count, BLOCK_ROWS):
-                yield Block(f"{split}-{first:032x}", first, min(first + BLOCK_ROWS, start + count))
+                yield RowBlock(f"{split}-{first:032x}", first, min(first + BLOCK_ROWS, start + count))
             start += count
 
-    def _is_done(self, block: Block) -> bool:
+    def _is_done(self, block: RowBlock) -> bool:
         """Return whether a block is there. Raise InputError if it is of other rows, options or another version."""
         stamps = load_stamps_of(self.folder, block.stem)
         if stamps is None:
@@ -109,7 +109,7 @@ class HeaderBlocks:
             )
         return True
 
-    def _text(self, block: Block) -> str:
+    def _text(self, block: RowBlock) -> str:
         return self.found_rows.refs.text(block.start, block.stop)
 
     @property

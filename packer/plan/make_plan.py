@@ -12,20 +12,18 @@ import numpy as np
 from packer.config.options import MTIME
 from packer.pairs.split_exact import NOT_COUNTED
 from packer.pixels.resize import Geometry
-from packer.plan.check_heads import CheckedHeads, check_heads, judged_by, read_sizes
+from packer.plan.check_heads import CheckedHeads, check_heads, judged_by
 from packer.plan.choose_shape import check_shape, choose_shape
 from packer.plan.draw_blocks import draw_blocks
 from packer.plan.fields.planned_field import PlannedField
 from packer.plan.find_rows import find_rows
 from packer.plan.found_rows import FoundRows
-from packer.plan.header_blocks import HeaderBlocks
 from packer.plan.inspect_sample import inspect_sample
 from packer.plan.plan import Plan
 from packer.plan.plan_fields import plan_fields
 from packer.plan.problems import BEFORE, Problems, too_many
 from packer.plan.request import Request
 from packer.plan.reuse import PreviousBuild
-from packer.progress import Progress
 from packer.publish.free_space import free_space
 from packer.publish.generation import current_manifest, known_digests
 from packer.publish.manifest_size import check_manifest_size
@@ -51,36 +49,12 @@ def make_plan(
     A pool that is given stays open. Without one, a new pool decodes the sample. `parts` is the folder in which parts
     may have read headers before.
     """
-    with _opened(request, pool) as pool:
+    with opened(request, pool) as pool:
         return _plan(request, distrusted, pool, parts)
 
 
-@no_collecting()
-def read_part(request: Request, folder: Path, number: int, count: int, progress: Progress) -> int:
-    """Read the headers of a part of the rows into the folder of a plan. Return how many were read now."""
-    side, total = request.shape.resolution, 0
-    with _opened(request, None) as pool:
-        found_rows = _found_rows(request, pool)
-        fields = plan_fields(found_rows, request.fields)
-        Problems(*found_rows.problems, *fields.problems).check(None)
-        kept = HeaderBlocks(folder, found_rows, judged_by(found_rows, fields.fields, side))
-        blocks = kept.of_part(number, count)
-        sizes = np.zeros((len(found_rows.refs), 3 if found_rows.source.gives_volumes else 2), np.uint32)
-        with progress(f"reading headers {number}/{count}", sum(len(block.numbers) for block in blocks), "rows") as done:
-            for first in range(0, len(blocks), pool.workers):
-                some = blocks[first : first + pool.workers]
-                before = [found_rows.source.states(found_rows.refs.take(block.numbers)) for block in some]
-                numbers = np.concatenate([block.numbers for block in some])
-                read_sizes(found_rows, fields.fields, side, numbers, sizes, pool)
-                for block, states in zip(some, before, strict=True):
-                    kept.write(block, states, sizes[block.start : block.stop])
-                total += len(numbers)
-                done(len(numbers))
-    return total
-
-
 @contextmanager
-def _opened(request: Request, pool: Pool | None) -> Iterator[Pool]:
+def opened(request: Request, pool: Pool | None = None) -> Iterator[Pool]:
     """Check a request, and open what its plan needs."""
     check_shape(request)
     with ExitStack() as stack:
@@ -98,10 +72,12 @@ def _plan(request: Request, distrusted: frozenset[str], pool: Pool, parts: Path 
     if parts not in (None, out):
         stamps += load_stamps(parts)
     with timer.step("find"):
-        found_rows = _found_rows(request, pool)
+        found_rows = search(request, pool)
     fields = plan_fields(found_rows, request.fields)
     problems = Problems(*found_rows.problems, *fields.problems)
     if parts is not None and (judged := judged_by(found_rows, fields.fields, request.shape.resolution)):
+        from packer.plan.header_blocks import HeaderBlocks  # a build has no parts
+
         HeaderBlocks(parts, found_rows, judged).check()
     previous = PreviousBuild(out, found_rows.source, found_rows.refs, stamps, judgement.trust)
     with timer.step("check"):
@@ -144,7 +120,7 @@ def _plan(request: Request, distrusted: frozenset[str], pool: Pool, parts: Path 
     )
 
 
-def _found_rows(request: Request, pool: Pool) -> FoundRows:
+def search(request: Request, pool: Pool) -> FoundRows:
     """Find the rows, and what is known of them only from pixels or annotations. Few builds import these steps."""
     rows, fields, out, pixels = request.rows, request.fields, request.store.out, NOT_COUNTED
     if rows.pairing.split_exact:
