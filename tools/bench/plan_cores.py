@@ -28,6 +28,8 @@ from bench.machine import machine
 OPTIONS = ("--quiet", "--classes", "3", "--labels", "index", "--size", "8x8", "--shard-size", str(128 * 4 * 64))
 SIDE, GRAY, RGB = 8, 0, 2
 PR_SET_CHILD_SUBREAPER = 36
+YOUNG = 3
+"""Seconds after which a file has a state. Until then each plan has a name of its own."""
 
 
 def main() -> None:
@@ -42,6 +44,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=chosen.folder) as temporary:
         root = Path(temporary)
         make_files(root / "raw", chosen.pairs)
+        time.sleep(YOUNG)
         cores = sorted(os.sched_getaffinity(0))
         first = root / "plan-0"
         for number in range(2 * chosen.rounds):
