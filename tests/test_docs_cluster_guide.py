@@ -143,6 +143,15 @@ def test_airflow_maps_the_parts(root: Path, whole: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.long
+def test_parts_of_a_plan(root: Path, whole: Path) -> None:
+    script = next(text for text in blocks("sh") if "for part in 1/3" in text)
+    build = "packer build-part --quiet --plan plan --part 1/1 out\npacker commit --quiet --plan plan out"
+    done = shell(f"set -e\n{script}\n{build}", root)
+    assert done.returncode == 0, done.stderr
+    assert same(root / "out", whole)
+
+
+@pytest.mark.long
 def test_rsync_copies_what_a_commit_needs(root: Path, whole: Path) -> None:
     """Without rsync, cp copies: the paths have the same meaning."""
     if shutil.which("rsync") is None:

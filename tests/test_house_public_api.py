@@ -44,7 +44,7 @@ SIGNATURES = {
     "forget_row": ["out", "key", "splits", "dry_run"],
     "index_pack": ["out", "again", "workers", "progress"],
     "pack_stats": ["out", "percentiles", "foreground"],
-    "plan_pack": ["raw", "plan", "reuse", "progress", "options"],
+    "plan_pack": ["raw", "plan", "reuse", "part", "progress", "options"],
     "probe_folder": ["raw", "options"],
     "progress_bar": ["task", "total", "unit"],
     "pull_pack": ["url", "out", "workers", "progress"],

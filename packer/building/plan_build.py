@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from packer.building.read_part import read_part
 from packer.building.run_build import lock_if_there
 from packer.plan.make_plan import make_plan
 from packer.plan.plan import Plan
@@ -31,15 +32,21 @@ def plan_pack(
     plan: str | PathLike[str],
     *,
     reuse: str | PathLike[str] | None = None,
+    part: str | None = None,
     progress: Progress = no_progress,
     **options: Unpack[BuildOptions],
 ) -> str:
     """Plan a build of `raw` and write the plan into the new folder `plan`, as `packer plan` does.
 
     Return the SHA-256 of the plan. `raw` may be a source, whose functions are at the top level of a module that other
-    machines can import. Shards of the pack `reuse` that did not change are not built again.
+    machines can import. Shards of the pack `reuse` that did not change are not built again. A `part` such as "3/16"
+    only reads headers, and returns an empty text: the plan without a part has what all parts have read.
     """
-    _, sha256 = plan_from(request_of(raw, plan, **options), reuse, progress)
+    request = request_of(raw, plan, **options)
+    if part is not None:
+        read_part(request, part, reuse, progress)
+        return ""
+    _, sha256 = plan_from(request, reuse, progress)
     return str(sha256)
 
 
@@ -50,7 +57,7 @@ def plan_from(
     folder = request.store.out
     check_folder(folder)
     with reusable(reuse, request) as with_pack, lock_if_there(with_pack.store.out):
-        plan = make_plan(with_pack)
+        plan = make_plan(with_pack, parts=folder)
     if request.settings.get("dry-run"):
         return plan, None
     with progress("writing the plan", len(plan.specs), "shards") as advance:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 @click.command("plan", cls=ConfiguredCommand)
 @click.option("--reuse", metavar="PACK", help="Do not build shards of this pack again if their rows did not change.")
+@click.option("--part", metavar="I/N", help="Only read a part of the headers, which the plan without --part then has.")
 @click.pass_context
 def plan_command(ctx: click.Context, /, **options: Any) -> None:
     """Plan a build of RAW, and write the plan into the new folder OUT. No shard is built.
@@ -39,10 +40,18 @@ def plan_command(ctx: click.Context, /, **options: Any) -> None:
     """
     with loading(workers=True):
         from packer.building.plan_build import plan_from
+        from packer.building.read_part import read_part
         from packer.cli.build_text import plan_json, plan_notes, plan_text
         from packer.plan.request import Request
     settings: Settings = ctx.meta[SETTINGS]
     LOG.form, folder, quiet = str(settings["log-format"]), Path(str(settings["out"])), bool(settings["quiet"])
+    if options["part"] is not None:
+        rows = read_part(Request.from_settings(settings), options["part"], options["reuse"], shown(quiet))
+        facts = {"plan": str(folder), "part": options["part"], "rows": rows}
+        show(
+            json.dumps(facts) if settings["json"] else f"{folder}: {options['part']}, headers of {rows:,} rows read now"
+        )
+        return
     plan, sha256 = plan_from(Request.from_settings(settings), options["reuse"], shown(quiet))
     if settings["json"]:
         show(json.dumps({"plan": str(folder), "sha256": sha256, **plan_json(plan)}, indent=1))

@@ -26,6 +26,8 @@ _DEPTHS = {GRAY: (1, 2, 4, 8, 16), RGB: (8, 16), PALETTE: (1, 2, 4, 8), GRAY_ALP
 _CRITICAL = (b"IHDR", b"PLTE", b"IDAT", b"IEND")
 PIECE = 1 << 20
 """The bytes of a large file that are in memory at a time."""
+_CHUNK = struct.Struct(">I4s")
+"""The length and the kind in front of a chunk."""
 _STARTS = {b"IHDR": 13, b"orNT": 1, b"eXIf": 0, **dict.fromkeys(TEXTS, MOST_KEYWORD + 1)}
 """Bytes to read of a chunk, before it is known whether the rest matters."""
 
@@ -34,14 +36,17 @@ def read(file: BinaryIO) -> Header:
     """Read the headers of all chunks: the orientation may come after the pixels."""
     facts: tuple[int, ...] | None = None
     exif, texts, own_turn = Orientation(), Orientation(), 1
-    file.seek(len(SIGNATURE))
+    behind = len(SIGNATURE)
     while True:
-        length, kind = struct.unpack(">I4s", file.read(8))
+        file.seek(behind)
+        length, kind = _CHUNK.unpack(file.read(_CHUNK.size))
         _check_kind(kind, first=facts is None)
         if kind == b"IEND":
             break
-        behind = file.tell() + length + 4
-        content = file.read(min(length, _STARTS.get(kind, 0)))
+        behind += _CHUNK.size + length + 4
+        if kind not in _STARTS:
+            continue
+        content = file.read(min(length, _STARTS[kind]))
         if kind == b"IHDR":
             facts = struct.unpack(">IIBBBBB", content)
         elif kind == b"eXIf":
@@ -50,7 +55,6 @@ def read(file: BinaryIO) -> Header:
             add_text(kind, content + read_metadata(file, length - len(content)), texts)
         elif kind == b"orNT" and length == 1:
             own_turn = content[0]
-        file.seek(behind)
     assert facts is not None
     width, height, depth, colour, *_ = facts
     if depth not in _DEPTHS.get(colour, ()):

@@ -23,17 +23,29 @@ def naming_number(number: int) -> Iterator[None]:
         raise BadFile(number, str(bad)) from None
 
 
-@contextmanager
-def naming(path: str) -> Iterator[None]:
+class Naming:
+    """Puts a file's name in front of the reason why it is bad. A class, as a generator takes a tenth of a header."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, BadPair):
+            files = self._path.split(SEPARATOR)
+            if isinstance(error, BadFile) and len(files) > 1:
+                raise BadPair(f"{files[error.number]}: {error}") from None
+            raise error.because(f"{', '.join(first_of(list(filter(None, files)), MOST_FILES))}: {error}") from None
+        if isinstance(error, NotRegularError):
+            raise LostFile(f"{self._path}: {error.strerror}") from None
+        if isinstance(error, OSError):
+            raise LostFile(f"{self._path}: cannot be read ({error.strerror})") from error
+
+
+def naming(path: str) -> Naming:
     """Put a file's name in front of the reason why it is bad. Several paths have the separator between them."""
-    try:
-        yield
-    except BadPair as bad:
-        files = path.split(SEPARATOR)
-        if isinstance(bad, BadFile) and len(files) > 1:
-            raise BadPair(f"{files[bad.number]}: {bad}") from None
-        raise bad.because(f"{', '.join(first_of(list(filter(None, files)), MOST_FILES))}: {bad}") from None
-    except NotRegularError as error:
-        raise LostFile(f"{path}: {error.strerror}") from None
-    except OSError as error:
-        raise LostFile(f"{path}: cannot be read ({error.strerror})") from error
+    return Naming(path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +21,13 @@ from packer.recipe.field_rule import judged
 from packer.recipe.ref_table import CHUNK
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import Heads
+from packer.shards.alike_heads import AlikeHeads, alike_heads
+from packer.workers.pool import Pool
+from packer.workers.run import read_heads
 from readers.contract.tiles import Size
+
+MANY = 1 << 12
+"""Rows whose headers are read by workers: fewer are read before these have started."""
 
 
 @dataclass(frozen=True)
@@ -40,26 +46,66 @@ class CheckedHeads:
 
 
 def check_heads(
-    found_rows: FoundRows, fields: Sequence[PlannedField], previous: PreviousBuild, side: float | None
+    found_rows: FoundRows, fields: Sequence[PlannedField], previous: PreviousBuild, side: float | None, pool: Pool
 ) -> CheckedHeads:
     """Return the size of each row, whose pixels get this side, or stay. Headers are read of rows that are not in an
     earlier build, or that changed."""
-    sizes, bad = previous.sizes(_judged(found_rows, fields, side)), {}
-    unknown = np.flatnonzero(sizes[:, 0] == 0)
-    for first in range(0, len(unknown), CHUNK):
-        some = unknown[first : first + CHUNK]
-        refs = found_rows.refs.take(some)
-        every = (at_one_place(heads, found_rows.files.place) for heads in found_rows.source.heads(refs))
-        for index, ref, heads in zip(some.tolist(), refs, every, strict=True):
-            if isinstance(heads, str):
-                bad[index] = heads
+    sizes = previous.sizes(judged_by(found_rows, fields, side))
+    bad = read_sizes(found_rows, fields, side, np.flatnonzero(sizes[:, 0] == 0), sizes, pool)
+    return CheckedHeads(sizes, dict(sorted(bad.items())))
+
+
+def read_sizes(
+    found_rows: FoundRows,
+    fields: Sequence[PlannedField],
+    side: float | None,
+    numbers: NDArray[np.intp],
+    sizes: NDArray[np.uint32],
+    pool: Pool,
+) -> dict[int, str]:
+    """Read the headers of the rows with these numbers. Put their sizes into `sizes`, which has a line for each row, and
+    return why some are bad."""
+    bad = dict[int, str]()
+    for some, groups in _read(found_rows, numbers, pool):
+        for group in groups:
+            rows = some[group.rows]
+            answer = _size_or_reason(found_rows, fields, int(rows[0]), group.heads, side)
+            if not isinstance(answer, str):
+                sizes[rows] = answer
                 continue
-            try:
-                check_headers(fields, ref, heads)
-                sizes[index] = heads[0].size if side is None else _scaled(ref, heads[0], side, found_rows)
-            except BadPair as reason:
-                bad[index] = str(reason)
-    return CheckedHeads(sizes, bad)
+            for row in rows.tolist():  # each reason names the files of its row
+                bad[row] = str(_size_or_reason(found_rows, fields, row, group.heads, side))
+    return bad
+
+
+def _read(
+    found_rows: FoundRows, numbers: NDArray[np.intp], pool: Pool
+) -> Iterator[tuple[NDArray[np.intp], list[AlikeHeads]]]:
+    """Yield some of these rows, and which of them have the same headers. Workers read the headers of many rows: the
+    threads of one process take turns to run Python."""
+    refs, source = found_rows.refs, found_rows.source
+    if source.heads_apart and pool.workers > 1 and len(numbers) >= MANY:
+        yield from read_heads(refs, numbers, source, pool)
+        return
+    for first in range(0, len(numbers), CHUNK):
+        some = numbers[first : first + CHUNK]
+        taken = refs.take(some)
+        yield some, alike_heads(taken, source.heads(taken))
+
+
+def _size_or_reason(
+    found_rows: FoundRows, fields: Sequence[PlannedField], row: int, heads: Heads, side: float | None
+) -> Size | str:
+    """Return the size of a row with these headers, or why it is bad."""
+    heads = at_one_place(heads, found_rows.files.place)
+    if isinstance(heads, str):
+        return heads
+    ref = found_rows.refs[row]
+    try:
+        check_headers(fields, ref, heads)
+        return heads[0].size if side is None else _scaled(ref, heads[0], side, found_rows)
+    except BadPair as reason:
+        return str(reason)
 
 
 def at_one_place(heads: Heads, place: str) -> Heads:
@@ -78,7 +124,7 @@ def _scaled(ref: RowRef, header: Header, side: float, found_rows: FoundRows) -> 
         return Resolution(side, found_rows.files.max_pixels).size_of(header)
 
 
-def _judged(found_rows: FoundRows, fields: Sequence[PlannedField], side: float | None) -> str:
+def judged_by(found_rows: FoundRows, fields: Sequence[PlannedField], side: float | None) -> str:
     """Return the fingerprint of what decides whether headers are good; none if the label has no classes."""
     if not all(field.can_judge for field in fields):
         return ""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
 from packer.config.options import MTIME
 from packer.pairs.split_exact import NOT_COUNTED
 from packer.pixels.resize import Geometry
-from packer.plan.check_heads import CheckedHeads, check_heads
+from packer.plan.check_heads import CheckedHeads, check_heads, judged_by
 from packer.plan.choose_shape import check_shape, choose_shape
 from packer.plan.draw_blocks import draw_blocks
 from packer.plan.fields.planned_field import PlannedField
@@ -40,31 +41,47 @@ from readers.contract.tiles import picture_of
 
 
 @no_collecting()
-def make_plan(request: Request, distrusted: frozenset[str] = frozenset(), pool: Pool | None = None) -> Plan:
+def make_plan(
+    request: Request, distrusted: frozenset[str] = frozenset(), pool: Pool | None = None, parts: Path | None = None
+) -> Plan:
     """Find the pairs, check every header that is not known, and cut the shards. Distrusted ones are not reused.
 
-    A pool that is given stays open. Without one, a new pool decodes the sample.
+    A pool that is given stays open. Without one, a new pool decodes the sample. `parts` is the folder in which parts
+    may have read headers before.
     """
+    with opened(request, pool) as pool:
+        return _plan(request, distrusted, pool, parts)
+
+
+@contextmanager
+def opened(request: Request, pool: Pool | None = None) -> Iterator[Pool]:
+    """Check a request, and open what its plan needs."""
     check_shape(request)
     with ExitStack() as stack:
         if pool is None:
             pool = stack.enter_context(request.running.open_pool())
         if request.rows.objects is not None:
             stack.enter_context(request.rows.objects.named())
-        return _plan(request, distrusted, pool)
+        yield pool
 
 
-def _plan(request: Request, distrusted: frozenset[str], pool: Pool) -> Plan:
+def _plan(request: Request, distrusted: frozenset[str], pool: Pool, parts: Path | None) -> Plan:
     """Take the steps of a plan, and raise one error with all problems that they found."""
     out, judgement, timer = request.store.out, request.judgement, Timer()
     stamps = [shard for shard in load_stamps(out) if shard.stem not in distrusted]
+    if parts not in (None, out):
+        stamps += load_stamps(parts)
     with timer.step("find"):
-        found_rows = _found_rows(request, pool)
+        found_rows = search(request, pool)
     fields = plan_fields(found_rows, request.fields)
     problems = Problems(*found_rows.problems, *fields.problems)
+    if parts is not None and (judged := judged_by(found_rows, fields.fields, request.shape.resolution)):
+        from packer.plan.header_blocks import HeaderBlocks  # a build has no parts
+
+        HeaderBlocks(parts, found_rows, judged).check()
     previous = PreviousBuild(out, found_rows.source, found_rows.refs, stamps, judgement.trust)
     with timer.step("check"):
-        heads = check_heads(found_rows, fields.fields, previous, request.shape.resolution)
+        heads = check_heads(found_rows, fields.fields, previous, request.shape.resolution, pool)
     geometry, recipe = problems.attempt(choose_shape, found_rows, heads, request.shape), None
     if geometry is not None and fields.are_known:
         recipe = problems.attempt(_recipe, found_rows, fields.fields, geometry, request)
@@ -103,7 +120,7 @@ def _plan(request: Request, distrusted: frozenset[str], pool: Pool) -> Plan:
     )
 
 
-def _found_rows(request: Request, pool: Pool) -> FoundRows:
+def search(request: Request, pool: Pool) -> FoundRows:
     """Find the rows, and what is known of them only from pixels or annotations. Few builds import these steps."""
     rows, fields, out, pixels = request.rows, request.fields, request.store.out, NOT_COUNTED
     if rows.pairing.split_exact:

@@ -17,12 +17,16 @@ from packer.config.config import to_toml
 from packer.config.effective import portable
 from packer.config.options import BUILD
 from packer.errors import TargetError
+from packer.plan.header_blocks import has_only_blocks, remove_blocks
 from packer.plan.plan import Plan
 from packer.publish.atomic import target_errors, write_atomic
+from packer.publish.target import STAMPS
 from packer.recipe.piece import PieceTable
 from packer.recipe.plan_facts import PlanFacts
 from packer.recipe.plan_folder import PLAN, RECORD, ROWS, SHARDS, SIZE, SIZES, PlanFolder, digest_of_shard, npy_header
 from packer.recipe.recipe import Recipe
+from packer.recipe.ref_table import CHUNK
+from packer.recipe.row_ref import RowRef
 from packer.recipe.shard_spec import ShardSpec
 from packer.recipe.source import Source
 from packer.sources.portable import path_of
@@ -84,16 +88,19 @@ def write_plan(
             own_classes=plan.found_rows.classes is not None and plan.found_rows.classes == plan.recipe.classes,
         )
     write_atomic(folder / PLAN, facts.to_text())
+    remove_blocks(folder)
     return PlanFolder.open(folder)
 
 
 def check_folder(folder: Path) -> list[str]:
-    """Refuse a folder that is not for a new plan. Return the names of files of a plan that was begun there."""
+    """Refuse a folder that is not for a new plan. Return the names of files of a plan that was begun there, without
+    what its parts have read."""
     if (url := url_of(folder)) is not None:
         raise TargetError(f"{url}: a plan is a folder of this machine; name one, and copy it to the other machines")
     if folder.exists() and not folder.is_dir():
         raise TargetError(f"{folder}: is a file; name a new or an empty folder")
     names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    names = [name for name in names if not (name == STAMPS and has_only_blocks(folder))]
     others = [name for name in names if name not in (SHARDS, SIZES) and not _ROWS.fullmatch(name)]
     if others:
         what = "holds a plan, which is never changed" if PLAN in others else f"holds {others[0]}"
@@ -109,16 +116,27 @@ class StatesDigest:
 
     def __init__(self, source: Source) -> None:
         self._source, self._sha256 = source, hashlib.sha256()
+        self._refs: list[RowRef] = []
+        """Rows whose states are asked for together, by many threads if files are far away."""
 
     def add(self, spec: ShardSpec) -> None:
-        """Ask for the states of the rows of a shard. A row without any state makes a plan of its own."""
-        states = self._source.states(list(dict.fromkeys(piece.ref for piece in spec.pieces)))
+        """Add the states of the rows of a shard."""
+        self._refs += dict.fromkeys(piece.ref for piece in spec.pieces)
+        if len(self._refs) >= CHUNK:
+            self._ask()
+
+    def _ask(self) -> None:
+        """Ask for the states of rows. A row without any state makes a plan of its own."""
+        states = self._source.states(self._refs)
         self._sha256.update(states.tobytes())
         if (states < 0).all(1).any():
             self._sha256.update(secrets.token_bytes(16))
+        self._refs = []
 
     @property
     def digest(self) -> str:
+        """The digest of the states of all rows so far."""
+        self._ask()
         return self._sha256.hexdigest()
 
 

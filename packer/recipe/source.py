@@ -245,6 +245,11 @@ class Source(ABC):
         return False
 
     @property
+    def heads_apart(self) -> bool:
+        """True if a process that opens the source reads headers as fast as this one: a header is a file of its own."""
+        return False
+
+    @property
     def keeps_splits(self) -> bool:
         """True if the source must get each row with the split that it gave: a build cannot draw another one."""
         return False

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from packer.decoding.band_choice import ALL
 from packer.decoding.bands import Bands, read_bands
 from packer.decoding.decode import LabelFile, decode_image, header_of, read_label
-from packer.decoding.grid import Grid
 from packer.decoding.header import Header
 from packer.decoding.no_data_choice import FILE
 from packer.decoding.raw_file import naming
@@ -29,11 +28,11 @@ from packer.pixels.label_rules import AS_THE_TABLE_SAYS, LabelRules
 from packer.recipe.recipe import Recipe
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import FieldData, PackedPixels, Slices, Source
+from packer.shards.alike_heads import header_of_facts
 from packer.shards.kinds import FieldKind
 from packer.shards.kinds.by_field import kinds_of
 from readers.contract.classes import ClassTable
 from readers.contract.json_entry import Entry
-from readers.contract.place import System
 from readers.contract.tiles import Size
 
 MOST_COUNTS = 4096
@@ -115,7 +114,7 @@ class LabelCounts:
         values, colours, palette = (_pairs(entry.lists(name)) for name in ("values", "colours", "palette"))
         size = entry.maybe("size", entry.wholes)
         whole = None if size is None else tuple(size)
-        heads = tuple(_header(*facts) for facts in entry.lists("heads"))
+        heads = tuple(header_of_facts(*facts) for facts in entry.lists("heads"))
         look, bad = (entry.maybe(name, entry.text) for name in ("look", "bad"))
         return cls(values, colours, palette, whole, look, bad, heads)
 
@@ -153,18 +152,6 @@ def inspect_pair(request: InspectRequest, source: Source) -> LabelCounts:
     except BadPair as bad:
         return replace(counts, bad=str(bad))
     return counts
-
-
-def _header(*facts: Any) -> Header:
-    """Return a header whose facts were JSON."""
-    header = Header(*facts)
-    header = replace(header, band_names=tuple(header.band_names), no_data_of=tuple(header.no_data_of))
-    if header.grid is None:
-        return header
-    sides, transforms, (kind, crs, keys, numbers, text), assumed = header.grid
-    transforms_of = tuple((name, tuple(numbers_of_form)) for name, numbers_of_form in transforms)
-    system = System(kind, crs, tuple(keys), tuple(numbers), text)
-    return replace(header, grid=Grid(tuple(sides), transforms_of, system, tuple(assumed)))
 
 
 def _heads(parts: Sequence[str], fields: Sequence[FieldData]) -> LabelCounts:

@@ -1,4 +1,4 @@
-"""Run jobs that may crash or hang: inspect pairs, build shards.
+"""Run jobs that may crash or hang: read headers, inspect pairs, build shards.
 
 A pool runs jobs. `Supervisor` runs them in worker processes, `InProcess` in this process; the results are the same.
 The same pool inspects the label sample and builds the shards, so the workers that answered the first do the second.

@@ -8,12 +8,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from packer.errors import EngineError, TargetError
 from packer.recipe.field_rule import FieldRule
+from packer.recipe.ref_table import RefTable
 from packer.recipe.shard_spec import ShardSpec
+from packer.shards.alike_heads import AlikeHeads
 from packer.shards.inspect import InspectRequest, LabelCounts
 from packer.shards.measure import MeasuredRow
-from packer.workers.messages import InspectTask, MeasureTask, ShardTask, read_counts, read_fingerprint, read_sizes
+from packer.workers.messages import (
+    HeadsTask,
+    InspectTask,
+    MeasureTask,
+    ShardTask,
+    read_counts,
+    read_fingerprint,
+    read_heads,
+    read_sizes,
+)
 from readers.contract.errors import DamagedError
 from readers.contract.manifest import SHARDS
 from readers.contract.receipt import SUFFIX, Receipt, shard_stem
@@ -187,6 +201,32 @@ class MeasureJob:
         names = (" or ".join(filter(None, self._spec.pieces[index].ref.parts)) for index in out)
         self._crashed += tuple(MeasuredRow(bad=f"{name}: {cause}") for name in names)
         self._spec = replace(self._spec, pieces=kept)
+
+
+class HeadsJob:
+    """Rows whose headers are read. They become objects when a worker takes the job: there may be very many."""
+
+    out = None
+
+    def __init__(self, index: int, refs: RefTable, numbers: NDArray[np.intp], source: str) -> None:
+        self.index, self.source = index, source
+        self._refs, self._numbers = refs, numbers
+        self._failures = 0
+
+    def task(self) -> str:
+        return HeadsTask(tuple(self._refs.take(self._numbers))).to_text()
+
+    def read(self, text: str) -> list[AlikeHeads]:
+        return read_heads(text, len(self._numbers))
+
+    def crashed(self, indices: Sequence[int], cause: str) -> None:
+        self._failures += 1
+        if self._failures > MOST_FAILURES:
+            first, last = (self._refs[int(self._numbers[end])].parts[0] for end in (0, -1))
+            raise EngineError(
+                f"a worker process crashed {self._failures} times at the headers of {first} to {last}; perhaps memory "
+                "ran out: try fewer --workers"
+            )
 
 
 class OneTry(ShardJob):

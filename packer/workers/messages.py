@@ -10,7 +10,9 @@ from typing import Any
 
 from packer.errors import BusyError, EngineError, LostFileError, TargetError, UsageError
 from packer.recipe.field_rule import FieldRule
+from packer.recipe.row_ref import RowRef
 from packer.recipe.shard_spec import ShardSpec
+from packer.shards.alike_heads import AlikeHeads
 from packer.shards.inspect import InspectRequest, LabelCounts
 from packer.shards.measure import MeasuredRow
 from readers.contract.json_entry import Entry, JsonProblem
@@ -63,9 +65,21 @@ class MeasureTask:
         return json.dumps({"measure": self.spec.to_text(), "others": [rule.to_json() for rule in self.others]})
 
 
-def read_task(text: str) -> ShardTask | InspectTask | MeasureTask:
+@dataclass(frozen=True)
+class HeadsTask:
+    """Read the headers of these rows."""
+
+    refs: tuple[RowRef, ...]
+
+    def to_text(self) -> str:
+        return json.dumps({"heads": self.refs})
+
+
+def read_task(text: str) -> ShardTask | InspectTask | MeasureTask | HeadsTask:
     """Read a task, in a worker."""
     task = json.loads(text)
+    if "heads" in task:
+        return HeadsTask(tuple(RowRef(split, key, tuple(parts)) for split, key, parts in task["heads"]))
     if "measure" in task:
         others = (FieldRule.from_json(Entry(rule, "others", [])) for rule in task["others"])
         return MeasureTask(ShardSpec.from_text(task["measure"]), tuple(others))
@@ -90,6 +104,11 @@ def inspect_answer(counts: LabelCounts) -> str:
 def measure_answer(rows: Iterable[MeasuredRow]) -> str:
     """Answer a measure task."""
     return json.dumps({"rows": list(rows)})
+
+
+def heads_answer(alike: Iterable[AlikeHeads]) -> str:
+    """Answer a heads task."""
+    return json.dumps({"heads": [group.to_json() for group in alike]})
 
 
 def error_answer(error: Exception) -> str:
@@ -126,6 +145,14 @@ def read_sizes(text: str) -> tuple[MeasuredRow, ...]:
         MeasuredRow(_wholes(raw), _wholes(fields), _wholes(others), None if bad is None else str(bad))
         for raw, fields, others, bad in _answer(text)["rows"]
     )
+
+
+def read_heads(text: str, count: int) -> list[AlikeHeads]:
+    """Read the answer to a heads task of this number of rows. Raises the worker's error."""
+    groups = [AlikeHeads.from_json(*group) for group in _answer(text)["heads"]]
+    if sorted(row for group in groups for row in group.rows) != list(range(count)):
+        raise EngineError("a worker's answer is not valid: it does not have the headers of each row once")
+    return groups
 
 
 def _wholes(numbers: list[Any]) -> tuple[int, ...]:

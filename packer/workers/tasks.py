@@ -9,6 +9,7 @@ from pathlib import Path
 import cv2
 
 from packer.recipe.source import Source
+from packer.shards.alike_heads import alike_heads
 from packer.shards.build_shard import PairMark, build_shard, decode_pieces
 from packer.shards.inspect import LabelCounts, inspect_pair
 from packer.shards.measure import measure_rows
@@ -17,10 +18,12 @@ from packer.shards.threads import Threads, one_thread
 from packer.sources.reopen import reopen
 from packer.workers.memory import ColumnMemory
 from packer.workers.messages import (
+    HeadsTask,
     InspectTask,
     MeasureTask,
     ShardTask,
     error_answer,
+    heads_answer,
     inspect_answer,
     measure_answer,
     read_task,
@@ -72,6 +75,8 @@ class TaskRunner:
             if isinstance(task, MeasureTask):
                 cv2.setNumThreads(0)  # as for a shard
                 return measure_answer(measure_rows(task.spec, task.others, self._source, self._marked))
+            if isinstance(task, HeadsTask):
+                return heads_answer(alike_heads(task.refs, self._source.heads(task.refs)))
             return self._shard(task, self._source)
         except NoMemoryError:
             raise

@@ -22,8 +22,9 @@ class NotRegularError(OSError):
     """The path names a folder, a pipe, a socket or a device."""
 
 
-def open_raw(path: Path | str) -> BinaryIO:
-    """Open a regular file for reading. Never wait for another process."""
+def open_raw(path: Path | str, buffer: int = -1) -> BinaryIO:
+    """Open a regular file for reading, by default as many bytes at a time as its disk likes. Never wait for another
+    process."""
     try:
         descriptor = open_to_read(path, "O_NONBLOCK", "O_NOCTTY")
     except OSError as error:
@@ -33,7 +34,7 @@ def open_raw(path: Path | str) -> BinaryIO:
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise NotRegularError(errno.EINVAL, NOT_REGULAR, str(path))
-        return os.fdopen(descriptor, "rb")
+        return os.fdopen(descriptor, "rb", buffer)
     except BaseException:
         os.close(descriptor)
         raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from functools import cache
 from threading import Lock
 
 try:
@@ -17,6 +18,7 @@ _ALWAYS = ("O_CLOEXEC", "O_BINARY", "O_NOINHERIT")
 _SEEKING = Lock()
 
 
+@cache
 def open_flags(*names: str) -> int:
     """Return flags of `os.open`, such as "O_NOFOLLOW", without those that this system does not have."""
     return sum(getattr(os, name, 0) for name in {*_ALWAYS, *names})

@@ -48,6 +48,8 @@ MOST_DIGESTS = 256
 """The digests of large files that a worker keeps."""
 SHAPEFILE_PARTS = (".shx", ".dbf", ".prj", ".cpg")
 """The suffixes of the files next to a shapefile: places of shapes, properties, coordinate system, and encoding."""
+HEADER = 4096
+"""The bytes of a file that are read at a time for its header: a file server may like to send megabytes."""
 CHUNK = 256
 """Rows whose states are one answer: a state takes two microseconds."""
 
@@ -72,6 +74,10 @@ class FolderSource(Source):
     @property
     def gives_strips(self) -> bool:
         return self.gives_lines and not self.volumes
+
+    @property
+    def heads_apart(self) -> bool:
+        return not self.slides
 
     @property
     def tools(self) -> tuple[str, ...]:
@@ -242,7 +248,7 @@ class FolderSource(Source):
     def header(self, path: str) -> Header:
         if is_slide(path):
             return self._header(path, dict(slide_levels(self.raw, [path])))
-        with naming(path), open_raw(self.raw / path) as file:
+        with naming(path), open_raw(f"{self.raw}/{path}", HEADER) as file:
             return read_pages(file, self.max_pixels).header if self.volumes else read_header(file, self.max_pixels)
 
     def _header(self, path: str, levels: Mapping[str, Levels | BadPair]) -> Header:

@@ -90,6 +90,10 @@ class ObjectsSource(FolderSource):
         return source
 
     @property
+    def heads_apart(self) -> bool:
+        return False  # only this process has the listing
+
+    @property
     def files(self) -> RawFiles:
         """The files to find pairs among. The search may change them."""
         return RawFiles.of(self.folders, self.packs)
