@@ -6,13 +6,14 @@ import json
 import re
 import socket
 import sys
+import threading
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from conftest import good, run
+from conftest import HANG, good, run
 from drills.hub_server import TOKEN, HubServer, Repo
 from faulty_proxy import BUSY, CUT, ERROR, LOST, Proxy, Request, times
 from test_packs_push import files
@@ -346,14 +347,18 @@ def test_without_huggingface_hub(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_hub_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its client has no limit of its own for a listing, and asks for a file again and again."""
+    monkeypatch.setattr("huggingface_hub.utils._http.time", SimpleNamespace(sleep=lambda seconds: None))
+    monkeypatch.setattr("readers.stores.waiting.RETRY_SECONDS", 0.5)
+    monkeypatch.setattr(hub_store, "LIST_SECONDS", 0.5)
+    monkeypatch.setattr(hub_store, "TIMEOUT", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as server:
         monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.getsockname()[1]}")
-        monkeypatch.setattr("huggingface_hub.utils._http.time", SimpleNamespace(sleep=lambda seconds: None))
-        monkeypatch.setattr("readers.stores.waiting.RETRY_SECONDS", 0.5)
-        monkeypatch.setattr(hub_store, "LIST_SECONDS", 0.5)
-        monkeypatch.setattr(hub_store, "TIMEOUT", 0.2)
         store = HubStore(URL)
         with pytest.raises(StoreBusyError, match=r"does not list its files \(no answer in 0 s"):
             list(store.list(""))
         with pytest.raises(StoreBusyError, match=f"{MANIFEST}: the Hub does not answer"):
             store.read(MANIFEST)
+    for thread in threading.enumerate():
+        if thread.name == "store":  # its connection is closed now
+            thread.join(HANG)
+            assert not thread.is_alive()
