@@ -132,5 +132,5 @@ def test_workers_that_always_end_stop_the_plan(raw: RawFolder, tmp_path: Path, m
                     worker.kill()
             return super()._with_news()
 
-    with pytest.raises(EngineError, match=r"4 times at the headers of train/images/street_000\.png to "):
+    with pytest.raises(EngineError, match=r"4 times at the headers of train/images/street_0\d\d\.png to "):
         planned(raw.path, tmp_path / "out", monkeypatch, 1, Killing)
