@@ -96,6 +96,24 @@ def test_a_shard_is_the_same_whether_its_rows_are_built_at_once_or_in_strips(
         strips.clear()
 
 
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("size", [None, f"{SIZE[0]}x{SIZE[1]}"])
+def test_rows_that_keep_the_one_size_of_all_are_built_in_strips_too(
+    storage: str, size: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("giant", "other"):
+        make_giant(tmp_path / "raw", SIZE, name)
+    specs = specs_of(tmp_path / "raw", format=storage, size=size)
+    whole = built(tmp_path / "raw", specs, tmp_path / "whole")
+    strips = counted(monkeypatch)
+    lower(monkeypatch)
+    assert built(tmp_path / "raw", specs, tmp_path / "strips") == whole
+    assert len(strips) == 2 * 2
+    resized = specs_of(tmp_path / "raw", format=storage, size="75x105")
+    assert built(tmp_path / "raw", resized, tmp_path / "resized") != whole
+    assert len(strips) == 2 * 2, "pixels are scaled"
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -48,14 +48,14 @@ from readers.formats.tiled_rows import grid_of
 
 def is_giant(fields: Sequence[Field], size: Size | None) -> bool:
     """Return whether a row that keeps this size is built strip by strip."""
-    if size is None or not may_be_giant(fields):
+    if size is None or not may_be_giant(fields) or not all(field.size in (None, size) for field in fields):
         return False
     return sum(field.row_bytes_at(*size) for field in fields) > giant.GIANT
 
 
 def may_be_giant(fields: Sequence[Field]) -> bool:
     """Return whether large rows of these fields are built strip by strip: all of them must be in tiles."""
-    return all(field.is_tiled and field.native for field in fields)
+    return all(field.is_tiled for field in fields)
 
 
 class StoredInFile(NamedTuple):

@@ -96,6 +96,7 @@ class RowMaker:
         self._rules = [next(rule for rule in recipe.rules if rule.name == field.name) for field in fields]
         self._source = source
         self._geometry = recipe.geometry
+        self._recipe = recipe
         self._judge = HeaderJudge(self._rules, recipe.place)
         self._mask = LabelMask.of(self._rules, self._kinds)
         self._scaler: FieldScaler | None = None
@@ -108,7 +109,7 @@ class RowMaker:
         """Pack the pieces of one row of the source. The identities belong to the bytes that were decoded."""
         first = targets[0].piece
         state = self._source.states([first.ref])[0]
-        if self._scratch is not None and is_giant(self._fields, first.size):
+        if self._scratch is not None and is_giant(self._fields, first.size or self._kept_size(first)):
             return [self._fill_giant(target, state, self._scratch) for target in targets]
         if self._cuts_strips(first.size):
             return self._fill_tiles(targets, state)
@@ -133,6 +134,14 @@ class RowMaker:
         except BadPair as bad:
             self._check_not_lost(first, bad)
             return [Row(source, reject=str(bad), state=state) for source in inputs]
+
+    def _kept_size(self, piece: Piece) -> Size | None:
+        """Return the size of all rows, if they are giant and this picture has it: its pixels are not scaled."""
+        size = self._geometry.size
+        if size is None or self._geometry.fit == TILE or not is_giant(self._fields, size):
+            return None
+        heads = next(iter(self._source.heads([piece.ref])))
+        return None if isinstance(heads, str) or heads[0].size != size else size
 
     def _cuts_strips(self, size: Sides | None) -> bool:
         """Return whether tiles are cut from a picture of this size that is too large to be decoded at once."""
@@ -256,7 +265,8 @@ class RowMaker:
     ) -> list[giant_rows.StoredInFile]:
         """Store each field of a row in a file of its own. A bad row leaves no file."""
         paths = [scratch.path(f"{target.index}-{rule.name}") for rule in self._rules]
-        steps = zip(self._rules, self._kinds, fields, names, paths, strict=True)
+        unscaled = replace(self._recipe, geometry=replace(self._geometry, size=None))
+        steps = zip(self._rules, kinds_of(unscaled, self._fields), fields, names, paths, strict=True)
         try:
             built = [
                 giant_rows.build(*step, self._strip_mask(target.piece, number)) for number, step in enumerate(steps)
