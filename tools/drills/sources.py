@@ -13,7 +13,7 @@ from typing import Any
 
 from scenes.outlines import COCO, LABELME
 
-from packer import Rows, build_pack, build_part, commit_pack, repair_pack
+from packer import Rows, build_pack, repair_pack
 from packer.cli import main as packer
 from packer.pairs.find import find_pairs
 from readers.contract.manifest import ALL
@@ -66,9 +66,13 @@ def run_command(arguments: Sequence[str]) -> None:
     elif command == REPAIR_ROWS:
         repair_pack(rest[0], rows_of(Path(rest[1])))
     elif command == PARTS:
-        for part in ("2/2", "1/2"):
-            build_part(rest[1], part, rest[0], workers=2)
-        commit_pack(rest[1], rest[0])
+        build = ["build-part", "--quiet", "--workers", "2", "--plan", rest[1], "--part"]
+        for command_line in (
+            [*build, "2/2", rest[0]],
+            [*build, "1/2", rest[0]],
+            ["commit", "--plan", rest[1], rest[0]],
+        ):
+            _run_to_the_end(command_line)
     elif command == WITH_TMPDIR:
         if not Path(rest[0]).is_dir():
             Path(rest[0]).mkdir()
@@ -76,6 +80,15 @@ def run_command(arguments: Sequence[str]) -> None:
         packer(rest[1:], prog_name="packer")
     else:
         packer(list(arguments), prog_name="packer")
+
+
+def _run_to_the_end(arguments: list[str]) -> None:
+    """Run a command line, after which this process goes on unless it has failed."""
+    try:
+        packer(arguments, prog_name="packer")
+    except SystemExit as ended:
+        if ended.code:
+            raise
 
 
 def announced() -> None:
