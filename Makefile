@@ -1,6 +1,6 @@
 # make demo      pack the sample scenes in all four formats, verify, read, and compare with reading the raw files
 # make test      lint, types, and the short cases of all tests; a few minutes
-# make test-all  also the long tests, 120 examples for each property test, the recipes, and the tests of pixels once more
+# make test-all  also the long tests, 80 examples for each property test, the recipes, and the tests of pixels once more
 #                without the compiled kernels; this is what CI runs
 # make recipes   the recipes of docs/recipes, and all trainers that readers/bridges opens packs for, with their packages (4 GB)
 # make docs      the site of README.md and docs/ in site/; view it with: python3 -m http.server -d site

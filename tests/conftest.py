@@ -32,7 +32,7 @@ from packer.cli import main
 from packer.workers.in_process import InProcess
 from readers.contract.manifest import STORAGES
 
-SHORT_EXAMPLES, LONG_EXAMPLES = 40, 120
+SHORT_EXAMPLES, LONG_EXAMPLES = 40, 80
 # No deadline: a shared machine may pause at any moment.
 settings.register_profile("short", deadline=None, max_examples=SHORT_EXAMPLES)
 settings.register_profile("long", deadline=None, max_examples=LONG_EXAMPLES)

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import Result
-from conftest import SMALL_SHARDS, RawFolder, good, make_raw, run
-from hypothesis import given
+from conftest import SMALL_SHARDS, RawFolder, examples, good, make_raw, run
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from stored_scenes import png
 from test_build_parts import kill_in
@@ -91,6 +91,7 @@ def stopped_part(raw: RawFolder, plan: Path, name: str, blocks: int) -> None:
             run("plan", *OPTIONS, "--part", name, raw.path, plan)
 
 
+@settings(max_examples=examples(15))
 @given(
     st.integers(1, 13), st.randoms(use_true_random=False), st.lists(st.tuples(st.integers(0, 12), st.integers(0, 3)))
 )

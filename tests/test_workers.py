@@ -419,7 +419,7 @@ def test_the_fork_server_dies_while_it_starts_a_worker(
     ("kills", "hangs", "ooms", "servers", "pairs"),
     [
         pytest.param(1, 1, 0, 1, 12, marks=pytest.mark.short),
-        pytest.param(4, 2, 2, 4, 20, marks=pytest.mark.long),
+        pytest.param(2, 1, 1, 2, 12, marks=pytest.mark.long),
     ],
 )
 def test_workers_that_are_killed_or_stopped_at_any_time_cost_nothing_but_time(
