@@ -9,6 +9,7 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
+import simplejpeg
 from conftest import pack
 from hypothesis import given
 from hypothesis import strategies as st
@@ -216,3 +217,11 @@ def test_crops_of_a_pack_are_those_of_its_rows(tmp_path: Path, storage: str, mon
         assert np.array_equal(window, rows[data.key(row)][:, 30:94, 50:114])
         outside, _ = data.window(row, (230, 280), (64, 64))
         assert np.array_equal(outside[:, :26, :20], rows[data.key(row)][:, 230:256, 280:])
+
+
+def test_a_subsampling_without_a_name_is_refused() -> None:
+    """The fuzzer made its first byte: simplejpeg raises a KeyError for 4:4:1."""
+    file = bytearray(simplejpeg.encode_jpeg(np.zeros((16, 16, 3), np.uint8), colorsubsampling="444"))
+    assert decode_jpeg(np.frombuffer(bytes(file), np.uint8), (3, 16, 16)) is not None
+    file[file.index(b"\xff\xc0") + 11] = 0x14  # the sides of the blocks of the first component
+    assert decode_jpeg(np.frombuffer(bytes(file), np.uint8), (3, 16, 16)) is None

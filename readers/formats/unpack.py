@@ -76,7 +76,7 @@ def decode_jpeg(
             return None
         pixels = (scratch(math.prod(shape)) if out is None else out).reshape(height, width, bands)
         simplejpeg.decode_jpeg(stored, "GRAY" if bands == 1 else "RGB", buffer=pixels, strict=True)
-    except ValueError:
+    except (ValueError, KeyError):  # KeyError: a subsampling that simplejpeg has no name for
         return None
     return pixels
 
