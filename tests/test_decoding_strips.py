@@ -22,6 +22,7 @@ from PIL import Image
 from packer.decoding import raw_pixels
 from packer.decoding.decode import decode_image, decode_label, read_label
 from packer.decoding.header import Strip
+from packer.decoding.plain_png import KERNEL
 from packer.decoding.rules import ImageRules
 from packer.decoding.strips import strip_file
 from packer.decoding.strips import tiff as strip_tiff
@@ -142,8 +143,11 @@ def longer(data: bytes) -> bytes:
 PLAIN = pillow(IMAGE, "PNG")
 DAMAGED: dict[str, tuple[bytes, str]] = {
     "png without an end": (PLAIN[:-12], "ends within its header"),
-    "png of half its stream": (cut_stream(PLAIN, 0.5), "its stream of pixels is cut short"),
-    "png without its checksum": (cut_stream(PLAIN, 0.9999), "cut short"),
+    "png of half its stream": (
+        cut_stream(PLAIN, 0.5),
+        "of pixels is cut short|cannot be decoded: it is damaged",
+    ),
+    "png without its checksum": (cut_stream(PLAIN, 0.9999), "cut short|cannot be decoded: it is damaged"),
     "png with bytes behind": (cut_stream(PLAIN, 1, b"more"), "more pixel data"),
     "png of more lines": (longer(PLAIN), "more pixel data"),
     "png with a changed byte": (PLAIN[:900] + b"X" + PLAIN[901:], "the checksum of its chunk"),
@@ -247,7 +251,7 @@ def test_a_picture_that_is_decoded_at_once_says_how_much_memory_it_needs(tmp_pat
     assert needed(FILES["turned"], tmp_path) == 2 * pixels
     for name in ("png", "lzw"):
         with closing(StripFile(saved(tmp_path, FILES[name]))) as picture:
-            assert picture.whole_bytes == 0
+            assert picture.whole_bytes == 0 or (name == "png" and KERNEL is None)  # OpenCV decodes it at once
 
 
 def test_a_picture_that_needs_more_memory_than_the_machine_has_is_refused_before_it_is_decoded(

@@ -81,7 +81,7 @@ def test_compilers_do_not_warn(compiler: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize(("chosen", "shown"), [("0", "none"), ("plain", "plain C")])
+@pytest.mark.parametrize(("chosen", "shown"), [("0", "none"), pytest.param("plain", "plain C", marks=needs_kernels)])
 def test_the_environment_turns_kernels_off(chosen: str, shown: str) -> None:
     done = python("-m", "packer", "--version", env={**os.environ, VARIABLE: chosen})
     assert f"kernels: {shown}" in done.stdout
