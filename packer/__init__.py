@@ -24,7 +24,7 @@ from packer.errors import (
 if TYPE_CHECKING:
     from packer.building import build_pack
     from packer.building.commit_plan import commit_pack
-    from packer.building.plan_build import plan_pack
+    from packer.building.plan_build import plan_pack, plan_part
     from packer.building.plan_parts import build_part
     from packer.packs.diff import diff_pack
     from packer.packs.forget import forget_row
@@ -71,6 +71,7 @@ __all__ = [
     "index_pack",
     "pack_stats",
     "plan_pack",
+    "plan_part",
     "probe_folder",
     "progress_bar",
     "pull_pack",
@@ -93,6 +94,7 @@ _MODULES = {
     "index_pack": "packer.packs.index",
     "pack_stats": "packer.packs.stats",
     "plan_pack": "packer.building.plan_build",
+    "plan_part": "packer.building.plan_build",
     "probe_folder": "packer.probe.probe",
     "progress_bar": "packer.progress",
     "pull_pack": "packer.packs.push",

@@ -141,7 +141,10 @@ class Location:
         kept = kept_manifest(cache, store, generation)
         if kept is None:
             what = "no generation" if generation is None else f"no generation {generation}"
-            raise StoreError(f"{self.root}: the cache {cache.folder} has {what} of it, and offline=True asks no store")
+            raise StoreError(
+                f"{self.root}: the cache {cache.folder} has {what} of it, and offline=True asks no store; open it once "
+                "without offline=True"
+            )
         return kept
 
 

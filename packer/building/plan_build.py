@@ -32,22 +32,31 @@ def plan_pack(
     plan: str | PathLike[str],
     *,
     reuse: str | PathLike[str] | None = None,
-    part: str | None = None,
     progress: Progress = no_progress,
     **options: Unpack[BuildOptions],
 ) -> str:
     """Plan a build of `raw` and write the plan into the new folder `plan`, as `packer plan` does.
 
     Return the SHA-256 of the plan. `raw` may be a source, whose functions are at the top level of a module that other
-    machines can import. Shards of the pack `reuse` that did not change are not built again. A `part` such as "3/16"
-    only reads headers, and returns an empty text: the plan without a part has what all parts have read.
+    machines can import. Shards of the pack `reuse` that did not change are not built again.
     """
-    request = request_of(raw, plan, **options)
-    if part is not None:
-        read_part(request, part, reuse, progress)
-        return ""
-    _, sha256 = plan_from(request, reuse, progress)
+    _, sha256 = plan_from(request_of(raw, plan, **options), reuse, progress)
     return str(sha256)
+
+
+def plan_part(
+    raw: Input,
+    plan: str | PathLike[str],
+    part: str,
+    *,
+    progress: Progress = no_progress,
+    **options: Unpack[BuildOptions],
+) -> int:
+    """Read the headers of a part such as "3/16" into the folder `plan`, as `packer plan --part` does.
+
+    Return how many rows were read now. `plan_pack` with the same options then has what all parts have read.
+    """
+    return read_part(request_of(raw, plan, **options), part, progress=progress)
 
 
 def plan_from(
