@@ -10,7 +10,7 @@ from checks.house import PACKAGES, arrows, circles, file_arrows, module_of, sour
 from conftest import REPO
 
 ROWS = re.compile(r"^\| (\d+) \| ([^|]+) \|", re.MULTILINE)
-MOST_ARROWS = 112
+MOST_ARROWS = 117
 Graph = dict[str, set[str]]
 
 

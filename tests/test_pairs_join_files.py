@@ -22,12 +22,15 @@ from packer.pairs.folds import Folds
 from packer.pairs.join_files import Joined
 from packer.pairs.pairing_rules import PairingRules
 from packer.pairs.split_by_hash import Shares
+from packer.plan import find_rows as find_rows_module
 from packer.plan.find_rows import find_rows
 from packer.plan.request import request_of
-from packer.recipe import long_text, ref_table, sorted_lines
+from packer.recipe import ref_table
 from packer.recipe.ref_table import RefTable
 from packer.recipe.row_ref import RowRef
-from packer.recipe.sorted_lines import SortedLines
+from packer.spill import long_text, sorted_lines
+from packer.spill.long_text import LongText
+from packer.spill.sorted_lines import SortedLines
 
 PLAIN = ["images/train/a", "images/val/b", "masks/train/a", "masks/val/b", "notes", "images/train/é", "masks/train/é"]
 HALVES = Shares.parse("50/50")
@@ -54,7 +57,7 @@ RULES = [
 def few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Any number of files is many, and few names are objects at the same time."""
     for module, name, value in (
-        (join_files, "MANY_FILES", 0),
+        (find_rows_module, "MANY_FILES", 0),
         (files, "JOINED", 3),
         (sorted_lines, "AT_ONCE", 4),
         (sorted_lines, "SAMPLED", 2),
@@ -86,7 +89,7 @@ def test_many_files_are_paired_as_few_are(
     touch(raw, *paths)
     many = found(raw, rules, only)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(join_files, "MANY_FILES", 1 << 60)
+        patch.setattr(find_rows_module, "MANY_FILES", 1 << 60)
         assert many == found(raw, rules, only)
     shutil.rmtree(raw)
 
@@ -96,15 +99,24 @@ def test_pairs_without_a_problem_are_joined(tmp_path: Path) -> None:
     """The test above would pass if all files were matched together."""
     touch(tmp_path, *(f"{side}/{split}/{n}.png" for side in ("images", "masks") for split in "ab" for n in range(9)))
     for rules in (RULES[3], PairingRules("images/{split}/{key}", has_label=False), RULES[-3]):
-        joined = join_files.join_files(tmp_path, rules, None, SortedLines)
+        joined = join_files.join_files(files.find_files(tmp_path), rules)
         assert isinstance(joined, Joined)
         rows = list(joined.rows())
         splits = {"train", "val"} if rules.split else {"a", "b"}
         assert (len(rows), rows == sorted(rows), joined.splits) == (18, not rules.split, splits)
-    grouped = join_files.join_files(tmp_path, RULES[-2], None, SortedLines)
+    grouped = join_files.join_files(files.find_files(tmp_path), RULES[-2])
     assert isinstance(grouped, Joined)
     assert {split for split, _, _ in grouped.rows()} == {HALVES.split_of("a"), HALVES.split_of("b")}
     assert any("the split train gets 0 of 18 pairs" in note for note in grouped.notes)
+    for path in ("images/a/3.png", "masks/b/7.png"):
+        (tmp_path / path).unlink()
+    joined = join_files.join_files(files.find_files(tmp_path), PairingRules(missing="skip"))
+    assert isinstance(joined, Joined)
+    assert len(list(joined.rows())) == 16
+    assert [str(problem) for problem in joined.missing] == [
+        "images/b/7.png: has no label",
+        "masks/a/3.png: has no image",
+    ]
 
 
 @given(st.lists(st.lists(st.text("aé\ud800 ", max_size=4), min_size=1, max_size=9), max_size=9))
@@ -117,10 +129,9 @@ def test_lines_are_sorted(parts: list[list[str]]) -> None:
 
 
 def names_of(files_of_a_folder: Sequence[str]) -> FileNames:
-    names = FileNames()
+    names = FileNames(LongText())
     for first in range(0, len(files_of_a_folder), 1000):
-        names.last.extend(files_of_a_folder[first : first + 1000])
-        names.join()
+        names.add(files_of_a_folder[first : first + 1000])
     return names
 
 
@@ -132,7 +143,7 @@ def test_pairing_many_files_takes_few_bytes_for_each(
     rules: PairingRules, pairs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module, name, value in (
-        (join_files, "MANY_FILES", 0),
+        (find_rows_module, "MANY_FILES", 0),
         (files, "JOINED", 1 << 10),
         (sorted_lines, "AT_ONCE", 1 << 10),
         (long_text, "IN_MEMORY", 1 << 16),
@@ -143,8 +154,7 @@ def test_pairing_many_files_takes_few_bytes_for_each(
     tracemalloc.start()
     try:
         raw = RawFiles({"images/train/": names_of(stems), "masks/train/": names_of(stems)})
-        monkeypatch.setattr(join_files, "find_files", lambda *_: raw)
-        joined = join_files.join_files(Path("raw"), rules, None, SortedLines)
+        joined = join_files.join_files(raw, rules)
         assert isinstance(joined, Joined)
         table = RefTable.of(RowRef(*row) for row in joined.rows())
         highest = tracemalloc.get_traced_memory()[1]

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from packer.errors import TargetError
 from packer.plan.reuse import RowsByParts, RowStates
-from packer.recipe import long_text
 from packer.recipe.ref_table import RefTable
 from packer.recipe.row_ref import RowRef
 from packer.shards.stamps import ShardStamps, load_stamps, record, write_stamps
 from packer.sources.files.folder import FolderSource
+from packer.spill import long_text
 
 
 def stamps_of(shard: int, rows: int) -> ShardStamps:

@@ -22,12 +22,13 @@ from packer.errors import TargetError
 from packer.pixels.resize import Geometry
 from packer.plan.make_plan import make_plan
 from packer.plan.request import request_of
-from packer.recipe import long_text, ref_table
+from packer.recipe import ref_table
 from packer.recipe.piece import Piece, PieceTable, keys_of, text_of
 from packer.recipe.ref_table import RefTable
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import UNKNOWN, Heads, Loaded, Source
 from packer.shards.inspect import LabelCounts
+from packer.spill import long_text
 from packer.workers.in_process import InProcess
 
 NAMES = st.text("ab/é€\U0001f600 \ud800", max_size=5)

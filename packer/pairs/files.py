@@ -15,45 +15,45 @@ from packer.errors import InputError, first_of
 from packer.pairs.candidates import MOST_NAMED
 from packer.pairs.folder_names import Folders
 from packer.pairs.paths import is_picture
+from packer.spill.long_text import LongText
 from readers.contract.manifest import MANIFEST, MARK, SHARDS
 
 Identity = tuple[int, int]
 JOINED = 1 << 14
 """Names that are objects at the same time while very many are matched."""
+_ENCODING = ("utf-8", "surrogatepass")
 BROKEN = (errno.ELOOP, errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 """Errors of a link that leads nowhere. It is listed as a file, so only a pair that needs it is bad."""
 
 
 class FileNames:
-    """The names of the files in a folder, in any order. Names of many are joined to texts: a quarter of the memory."""
+    """The names of the files in a folder, in any order, as parts of a text that all folders share."""
 
-    def __init__(self, names: Iterable[str] = ()) -> None:
-        self._texts: list[str] = []
-        self.last = list(names)
-        """Names that are not in a text yet."""
-        self._joined = 0
+    def __init__(self, text: LongText, names: Sequence[str] = ()) -> None:
+        self._text = text
+        self._parts: list[slice] = []
+        self._count = 0
+        self.add(names)
 
     def __len__(self) -> int:
-        return self._joined + len(self.last)
+        return self._count
 
     def __iter__(self) -> Iterator[str]:
-        for text in self._texts:
-            yield from text.split("/")
-        yield from self.last
+        for names in self.parts():
+            yield from names
 
-    def join(self) -> None:
-        """Put the last names into a text."""
-        self._texts.append("/".join(self.last))
-        self._joined += len(self.last)
-        self.last = []
+    def add(self, names: Sequence[str]) -> None:
+        """Add names, which are objects no more."""
+        if names:
+            begin = len(self._text)
+            self._text.add("/".join(names).encode(*_ENCODING))
+            self._parts.append(slice(begin, len(self._text)))
+            self._count += len(names)
 
-    def take(self) -> Iterator[list[str]]:
-        """Yield all names, some together, and forget them."""
-        while self._texts:
-            yield self._texts.pop().split("/")
-        if self.last:
-            yield self.last
-        self.last = []
+    def parts(self) -> Iterator[list[str]]:
+        """Yield all names, those together that were added together."""
+        for part in self._parts:
+            yield self._text[part].decode(*_ENCODING).split("/")
 
 
 class RawFiles:
@@ -61,8 +61,6 @@ class RawFiles:
 
     def __init__(self, folders: dict[str, FileNames], packs: Sequence[str] = ()) -> None:
         self._found = folders
-        self.is_taken = False
-        """True if names are forgotten."""
         self.count = sum(map(len, folders.values()))
         """The number of files."""
         self.packs = sorted(packs)
@@ -71,7 +69,8 @@ class RawFiles:
     @classmethod
     def of(cls, folders: Mapping[str, Iterable[str]], packs: Sequence[str] = ()) -> RawFiles:
         """Return these files, whose names are given for each folder."""
-        return cls({folder: FileNames(names) for folder, names in folders.items()}, packs)
+        text = LongText()
+        return cls({folder: FileNames(text, list(names)) for folder, names in folders.items()}, packs)
 
     @cached_property
     def folders(self) -> Folders:
@@ -101,13 +100,12 @@ class RawFiles:
             for folder, names in folders.items()
         }
 
-    def take(self) -> Iterator[Folders]:
-        """Yield the names of all files, in any order, at most JOINED together. They are forgotten."""
-        self.is_taken = True
+    def parts(self) -> Iterator[Folders]:
+        """Yield the names of all files, in any order, at most JOINED together."""
         folders: dict[str, list[str]] = {}
         count = 0
         for folder, file_names in self._found.items():
-            for names in file_names.take():
+            for names in file_names.parts():
                 if count + len(names) > JOINED or folder in folders:
                     yield folders
                     folders, count = {}, 0
@@ -152,6 +150,7 @@ class _Walk:
 
     def __init__(self, excluded: Identity | None) -> None:
         self._excluded = excluded
+        self._text = LongText()
         self.folders: dict[str, FileNames] = {}
         self.packs: list[str] = []
 
@@ -162,7 +161,7 @@ class _Walk:
             if prefix and os.path.lexists(f"{folder}/{MARK}"):
                 self.packs.append(prefix[:-1])
                 return
-            names, folders = _scan(folder)
+            names, folders = _scan(folder, self._text)
         except OSError as error:
             raise InputError(f"{folder}: the folder cannot be listed ({error.strerror})") from error
         if len(names):
@@ -173,10 +172,9 @@ class _Walk:
                 self.into(path, f"{prefix}{name}/", above)
 
 
-def _scan(folder: str) -> tuple[FileNames, list[str]]:
+def _scan(folder: str, text: LongText) -> tuple[FileNames, list[str]]:
     """Return the names of the files and of the folders in a folder, without hidden ones."""
-    file_names, folders = FileNames(), list[str]()
-    names = file_names.last
+    file_names, folders, names = FileNames(text), list[str](), list[str]()
     with os.scandir(folder) as scanned:
         for entry in scanned:
             if (name := entry.name)[0] != ".":
@@ -188,8 +186,9 @@ def _scan(folder: str) -> tuple[FileNames, list[str]]:
                     is_folder = False
                 (folders if is_folder else names).append(name)
                 if len(names) == JOINED:
-                    file_names.join()
-                    names = file_names.last
+                    file_names.add(names)
+                    names.clear()
+    file_names.add(names)
     return file_names, folders
 
 

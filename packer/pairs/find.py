@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from packer.errors import InputError, Problem, TargetError, counted
 from packer.pairs.candidates import Candidates
 from packer.pairs.draw_splits import SplitDrawer, draw_splits
 from packer.pairs.files import RawFiles, find_files
 from packer.pairs.further import FoundFiles, lacking, take_further, with_further
-from packer.pairs.join_files import Joined, NotPlainError, Row
 from packer.pairs.layouts import Layout
 from packer.pairs.pair import Pair
 from packer.pairs.pairing_rules import ERROR, KEEP, PairingRules
 from packer.pairs.search_files import search_files
 from packer.pairs.split_exact import NOT_COUNTED, ClassPixels
 from readers.contract.manifest import ALL, NAME
-
-Table = TypeVar("Table")
 
 
 @dataclass(frozen=True)
@@ -52,21 +48,9 @@ def find_pairs(
     return pairing
 
 
-def sort_joined(
-    raw: Path, joined: Joined, leave_out: Path | None, sort: Callable[[Iterable[Row]], Table]
-) -> tuple[Pairing, Table] | None:
-    """Sort the pairs of very many files, which the pairing does not have; None if a problem needs words."""
-    layout = joined.layout
-    if leave_out:
-        _check_target(raw, leave_out, layout)
-    try:
-        table = sort((split or ALL, key, paths) for split, key, paths in joined.rows())
-    except NotPlainError:
-        return None
-    if any(_bad_splits(joined.splits)):
-        return None
-    label = layout.label.text if joined.has_label else ""
-    return Pairing(layout.name, (), layout.image.text, label, (), tuple(joined.notes)), table
+def counting(problems: Sequence[Problem], only: Sequence[str]) -> list[Problem]:
+    """Return the problems that count if a build takes some splits only: those that may be in one of them."""
+    return [problem for problem in problems if not (only and problem.split) or problem.split in only]
 
 
 def search_pairs(
@@ -96,27 +80,21 @@ def search_pairs(
         channels.add_to(candidates)
     has_pairs = bool(candidates.pairs)
     _add_further(candidates, further, rules)
-    if only:
-        candidates.problems, candidates.missing = (
-            [problem for problem in problems if not problem.split or problem.split in only]
-            for problems in (candidates.problems, candidates.missing)
-        )
+    candidates.problems, candidates.missing = (
+        counting(problems, only) for problems in (candidates.problems, candidates.missing)
+    )
     if layout and leave_out:
-        _check_target(raw, leave_out, layout)
+        check_target(raw, leave_out, layout)
     candidates.notes += files.notes
     if rules.split:
         drawer = SplitDrawer(rules.split, rules.split_by, layout)
         draw_splits(candidates, drawer, pixels if rules.split_exact else None)
-    candidates.problems += map(Problem, _bad_splits({pair.split for pair in candidates.pairs}))
+    candidates.problems += map(Problem, bad_splits({pair.split for pair in candidates.pairs}))
     name = layout.name if layout else "given by " + ("--pairs" if rules.pairs else "--lists")
     refusal = None
     if candidates.problems or not candidates.pairs or (candidates.missing and rules.missing == ERROR):
-        count = len(candidates.problems) + len(candidates.missing)
-        summary = counted(count, "problem") if count else "there is no pair"
         hint = _hint(files, candidates, layout, rules, has_pairs)
-        refusal = InputError(
-            f"{raw}: {summary} in the layout {name}{hint}", [*candidates.problems, *candidates.missing]
-        )
+        refusal = refusal_of(raw, name, [*candidates.problems, *candidates.missing], hint)
         if not candidates.pairs:
             raise refusal
     pairing = Pairing(
@@ -150,7 +128,7 @@ def _add_further(candidates: Candidates, further: Sequence[FoundFiles], rules: P
     candidates.pairs = [pair for pair in candidates.pairs if all(pair.further)]
 
 
-def _check_target(raw: Path, out: Path, layout: Layout) -> None:
+def check_target(raw: Path, out: Path, layout: Layout) -> None:
     """Refuse a target that lies where the layout looks for images or labels."""
     inside = os.path.relpath(os.path.realpath(out), os.path.realpath(raw))
     if inside.split("/")[0] == "..":
@@ -162,7 +140,7 @@ def _check_target(raw: Path, out: Path, layout: Layout) -> None:
             )
 
 
-def _bad_splits(splits: set[str]) -> Iterator[str]:
+def bad_splits(splits: set[str]) -> Iterator[str]:
     """Report splits whose names cannot be part of a file name or have another meaning."""
     for split in sorted(splits - {""}):
         if not NAME.fullmatch(split):
@@ -181,7 +159,14 @@ def _hint(files: RawFiles, candidates: Candidates, layout: Layout | None, rules:
         from packer.pairs.hints import no_common_key_hint  # most folders need no words
 
         return f"; {no_common_key_hint(files.paths)}" if layout else "; no line names an image and its label"
-    if not candidates.missing or rules.missing != ERROR:
-        return ""
+    return missing_hint(rules) if candidates.missing and rules.missing == ERROR else ""
+
+
+def refusal_of(raw: Path, layout: str, problems: Sequence[Problem], hint: str) -> InputError:
+    summary = counted(len(problems), "problem") if problems else "there is no pair"
+    return InputError(f"{raw}: {summary} in the layout {layout}{hint}", problems)
+
+
+def missing_hint(rules: PairingRules) -> str:
     lacking = "rows that lack a field" if rules.further else "images without labels"
     return f"; --missing skip leaves out files without a partner; --missing keep packs {lacking}"

@@ -1,41 +1,34 @@
 """Pair very many files: the names of images and labels are two sorted lists, on disk if they are long, joined by key.
 
-Only what needs no words is paired so: a file without a partner, or any other problem, ends the attempt, and all files
-are matched together as a few are (match.py), with an object for each. So messages are found in one place.
+It finds files without a partner. Any other problem ends the attempt, and all files are matched together like a few
+(match.py), with an object for each. So messages are found in one place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TypeVar
 
+from packer.errors import InputError, Problem
 from packer.pairs.candidates import Candidate
 from packer.pairs.draw_splits import SplitDrawer
-from packer.pairs.files import RawFiles, find_files
+from packer.pairs.files import RawFiles
+from packer.pairs.find import Pairing, bad_splits, check_target, counting, missing_hint, refusal_of
 from packer.pairs.folder_names import Folders
 from packer.pairs.given_layout import given_layout
 from packer.pairs.layouts import Layout, SplitKey, find_layouts
-from packer.pairs.match import Matches, match_files
+from packer.pairs.match import Matches, lacks, match_files
 from packer.pairs.name_suffixes import FIRST_FILES, with_suffixes
-from packer.pairs.pairing_rules import PairingRules
+from packer.pairs.pairing_rules import ERROR, PairingRules
 from packer.pairs.split_lists import USUAL_FOLDERS, usual_lists
+from packer.spill.sorted_lines import SortedLines
+from readers.contract.manifest import ALL
 
-MANY_FILES = 1 << 16
-"""Fewer files are matched together."""
-
+Table = TypeVar("Table")
 Row = tuple[str, str, tuple[str, ...]]
 """Split, key, and the paths of image and label."""
-
-
-class AddedLines(Protocol):
-    """Lines that are added in any order and come back in order."""
-
-    def add(self, lines: Sequence[str]) -> None:
-        """Add some lines, at least one."""
-
-    def __iter__(self) -> Iterator[str]: ...
 
 
 @dataclass
@@ -44,75 +37,100 @@ class Joined:
 
     layout: Layout
     notes: list[str]
-    images: AddedLines
-    labels: AddedLines
-    keeps: bool
-    """True if an image without a label is a row."""
-    has_label: bool
-    drawer: SplitDrawer | None = None
-    """Draws the splits, which the files do not have; None if nothing is drawn."""
+    rules: PairingRules
+    images: SortedLines = field(default_factory=SortedLines)
+    labels: SortedLines = field(default_factory=SortedLines)
     splits: set[str] = field(default_factory=set)
     """The splits of the rows so far."""
+    missing: list[Problem] = field(default_factory=list)
+    """The files without a partner so far."""
 
     def rows(self) -> Iterator[Row]:
         """Yield all rows, or raise NotPlainError."""
-        labels = map(_parts, self.labels)
-        next_label, label = next(labels, None), ""
-        before: SplitKey | None = None
-        for key, image in map(_parts, self.images):
-            if key == before:
-                raise NotPlainError("several images")
-            if next_label is not None and next_label[0] == key:
-                label, next_label = next_label[1], next(labels, None)
-            elif self.keeps:
-                label = ""
-            else:
-                raise NotPlainError("an image without a label")
-            split = self.layout.split(key, image, label)
-            if self.drawer is not None:
-                split = self.drawer.draw(Candidate(split, key[1], image, label))
+        rules, layout = self.rules, self.layout
+        drawer = SplitDrawer(rules.split, rules.split_by, layout) if rules.split else None
+        for key, image, label in self._pairs():
+            split = layout.split(key, image, label)
+            if drawer is not None:
+                split = drawer.draw(Candidate(split, key[1], image, label))
             self.splits.add(split)
-            yield split, key[1], (image, label) if self.has_label else (image,)
-            before = key
-        if next_label is not None or before is None:
-            raise NotPlainError("a label without an image, several labels, or no pair")
-        if self.drawer is not None:
-            if self.drawer.problems():
+            yield split, key[1], (image, label) if rules.has_label else (image,)
+        if drawer is not None:
+            if drawer.problems():
                 raise NotPlainError("folds that do not fit the rows")
-            self.notes += self.drawer.notes()
+            self.notes += drawer.notes()
+
+    def _pairs(self) -> Iterator[tuple[SplitKey, str, str]]:
+        """Yield each key with its image and its label, which is empty if an image without one is a row."""
+        labels, without_image = _once(self.labels), list[Problem]()
+        label = next(labels, None)
+        for key, image in _once(self.images):
+            while label is not None and label[0] < key:
+                without_image.append(lacks("image", "label", label[1], label[0]))
+                label = next(labels, None)
+            if label is not None and label[0] == key:
+                yield key, image, label[1]
+                label = next(labels, None)
+            elif self.rules.keeps:
+                yield key, image, ""
+            else:
+                self.missing.append(lacks("label", "image", image, key))
+        if label is not None:
+            without_image += [lacks("image", "label", path, key) for key, path in (label, *labels)]
+        self.missing += without_image
 
 
 class NotPlainError(Exception):
     """Something that a message must name. It is never shown."""
 
 
-def join_files(
-    raw: Path, rules: PairingRules, leave_out: Path | None, lines: Callable[[], AddedLines]
-) -> Joined | RawFiles:
-    """Sort very many files into images and labels. Return all files if they must be matched together."""
-    files = find_files(raw, leave_out)
-    many = files.count >= MANY_FILES and not (rules.pairs or rules.lists or rules.split_exact or rules.further)
-    many = many and not rules.has_channels
-    joined = _join(files, rules, lines(), lines()) if many else None
-    return joined or (find_files(raw, leave_out) if files.is_taken else files)
+def joined_pairs(
+    files: RawFiles,
+    raw: Path,
+    rules: PairingRules,
+    leave_out: Path | None,
+    only: Sequence[str],
+    sort: Callable[[Iterable[Row]], Table],
+) -> tuple[Pairing, Table, InputError | None] | None:
+    """Find the pairs in very many files as a table, which the pairing does not have, and the error for files without a
+    partner; return None if all files must be matched together."""
+    if rules.pairs or rules.lists or rules.split_exact or rules.further or rules.has_channels:
+        return None
+    joined = join_files(files, rules)
+    if joined is None:
+        return None
+    layout = joined.layout
+    if leave_out:
+        check_target(raw, leave_out, layout)
+    try:
+        table = sort((split or ALL, key, paths) for split, key, paths in joined.rows())
+    except NotPlainError:
+        return None
+    if not joined.splits or any(bad_splits(joined.splits)):
+        return None
+    missing = counting(joined.missing, only)
+    label = layout.label.text if rules.has_label else ""
+    pairing = Pairing(layout.name, (), layout.image.text, label, tuple(missing), tuple(joined.notes))
+    refused = missing and rules.missing == ERROR
+    return pairing, table, refusal_of(raw, layout.name, missing, missing_hint(rules)) if refused else None
 
 
-def _join(files: RawFiles, rules: PairingRules, images: AddedLines, labels: AddedLines) -> Joined | None:
+def join_files(files: RawFiles, rules: PairingRules) -> Joined | None:
+    """Sort files into images and labels; return None if they have no plain layout."""
     layout = given_layout(rules) or _known_layout(files)
     if layout is None or (not layout.has_splits and usual_lists(_texts(files))):
         return None
-    others = 0
-    for folders in files.take():
+    others, joined = 0, Joined(layout, [], rules)
+    for folders in files.parts():
         matches = match_files(folders, layout)
         if matches.problems or matches.duplicates or matches.unpackable:
             return None
         others += matches.others
-        for paths, lines in ((matches.images, images), (matches.labels, labels)):
+        for paths, lines in ((matches.images, joined.images), (matches.labels, joined.labels)):
             if paths:
                 lines.add([f"{split}\0{key}\0{path}" for (split, key), path in paths.items()])
-    notes = [*Matches(layout, others=others).notes(), *files.notes]
-    drawer = SplitDrawer(rules.split, rules.split_by, layout) if rules.split else None
-    return Joined(layout, notes, images, labels, rules.keeps, rules.has_label, drawer)
+    joined.notes += [*Matches(layout, others=others).notes(), *files.notes]
+    return joined
 
 
 def _known_layout(files: RawFiles) -> Layout | None:
@@ -132,6 +150,12 @@ def _texts(files: RawFiles) -> Folders:
     return {folder: [name for name in files.names(folder) if name.endswith(".txt")] for folder in folders}
 
 
-def _parts(line: str) -> tuple[SplitKey, str]:
-    split, key, path = line.split("\0")
-    return (split, key), path
+def _once(lines: Iterable[str]) -> Iterator[tuple[SplitKey, str]]:
+    """Yield the key and the path of each line, or raise NotPlainError if a key occurs twice."""
+    before: SplitKey | None = None
+    for line in lines:
+        split, key, path = line.split("\0")
+        if (split, key) == before:
+            raise NotPlainError("several files")
+        before = split, key
+        yield before, path

@@ -104,9 +104,14 @@ class Matches:
         """Describe the missing partner of a file on the `other` side."""
         file, path = min(self.of(other, key)), self.unpackable.get((side, key))
         if path is None:
-            return Problem(f"has no {side}", "", (file,), other, split=key[0])
+            return lacks(side, other, file, key)
         cause = f"its {side} {path} is of a file type that cannot be packed"
         return Problem(cause, conversion(path), (file,), other, f"{side} of a type", split=key[0])
+
+
+def lacks(side: Side, other: Side, file: str, key: SplitKey) -> Problem:
+    """Return the problem of a file on the `other` side without a partner."""
+    return Problem(f"has no {side}", "", (file,), other, split=key[0])
 
 
 def match_files(folders: Folders, layout: Layout) -> Matches:

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import starmap
 from pathlib import Path
 
 from packer.errors import InputError, UsageError
 from packer.pairs.files import RawFiles, find_files
-from packer.pairs.find import Pairing, search_pairs, sort_joined
+from packer.pairs.find import Pairing, search_pairs
 from packer.pairs.folder_names import Folders, first_names
-from packer.pairs.join_files import Joined, join_files
 from packer.pairs.split_exact import NOT_COUNTED, ClassPixels
 from packer.pairs.template import ANNOTATIONS, SLIDES
 from packer.plan.found_rows import FoundRows, taken
 from packer.plan.row_search import RowSearch
 from packer.recipe.ref_table import RefTable
 from packer.recipe.row_ref import RowRef
-from packer.recipe.sorted_lines import SortedLines
 from packer.sources.files.folder import FolderSource, images_of, refs_of
 from packer.sources.files.slides import check_readable, has_slides
 
+MANY_FILES = 1 << 16
+"""Fewer files are matched together."""
 NO_SLIDES = f"only slides have levels, and none of these pictures is one: {', '.join(SLIDES)}"
 
 
@@ -43,25 +43,24 @@ def find_rows(rows: RowSearch, out: Path, pixels: Mapping[str, ClassPixels] = NO
         raise UsageError("--volumes: objects of a store are read as pictures; copy them into a folder first")
     folder = rows.objects or FolderSource(rows.raw, volumes=rows.volumes, slide_level=rows.files.slide_level)
     folder = replace(folder, max_pixels=rows.files.max_pixels)
-    files = _files(rows, rows.raw, out)
-    if isinstance(files, Joined):
-        return _joined(rows, folder, files, out) or _paired(rows, folder, find_files(rows.raw, out), out, pixels)
-    return _annotated(rows, folder, files, out) or _paired(rows, folder, files, out, pixels)
+    files = rows.objects.files if rows.objects else find_files(rows.raw, out)
+    is_plain = rows.objects is None and rows.annotations is None
+    joined = _joined(rows, folder, files, out) if is_plain and files.count >= MANY_FILES else None
+    return joined or _annotated(rows, folder, files, out) or _paired(rows, folder, files, out, pixels)
 
 
-def _files(rows: RowSearch, raw: Path, out: Path) -> Joined | RawFiles:
-    """List the files; of very many, pair them on the way."""
-    if rows.objects:
-        return rows.objects.files
-    if rows.annotations is not None:
-        return find_files(raw, out)
-    return join_files(raw, rows.pairing, out, SortedLines)
-
-
-def _joined(rows: RowSearch, folder: FolderSource, joined: Joined, out: Path) -> FoundRows | None:
+def _joined(rows: RowSearch, folder: FolderSource, files: RawFiles, out: Path) -> FoundRows | None:
     """Return the pairs of very many files; None if a problem needs words."""
-    pairs = sort_joined(folder.raw, joined, out, lambda lines: RefTable.of(taken(rows.only, starmap(RowRef, lines))))
-    return None if pairs is None else _found(rows, folder, pairs[0], pairs[1])
+    from packer.pairs.join_files import Row, joined_pairs  # few folders need it
+
+    def sort(lines: Iterable[Row]) -> RefTable:
+        return RefTable.of(taken(rows.only, starmap(RowRef, lines)))
+
+    joined = joined_pairs(files, folder.raw, rows.pairing, out, rows.only, sort)
+    if joined is None:
+        return None
+    pairing, refs, refusal = joined
+    return _found(rows, folder, pairing, refs, refusal)
 
 
 def _paired(

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packer.config.options import DIGEST, MTIME
-from packer.recipe.long_text import long_table
 from packer.recipe.piece import text_of
 from packer.recipe.ref_table import CHUNK, RefTable
 from packer.recipe.row_ref import RowRef
@@ -27,6 +26,7 @@ from packer.recipe.shard_spec import ShardSpec
 from packer.recipe.source import UNKNOWN, Source
 from packer.shards.receipt_on_disk import whole_shard
 from packer.shards.stamps import ShardStamps, StoredStamps, write_stamps
+from packer.spill.long_text import long_table
 from readers.contract.manifest import SHARDS
 from readers.contract.receipt import SUFFIX, Receipt
 

@@ -7,15 +7,15 @@ import heapq
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, compress, islice
+from itertools import accumulate, compress, islice, pairwise
 from operator import itemgetter
 from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.recipe.long_text import LongText
 from packer.recipe.row_ref import RowRef
+from packer.spill.long_text import LongNumbers, LongText
 
 CHUNK = 1 << 14
 """Rows that are objects at the same time while a table is made or read."""
@@ -135,8 +135,9 @@ class _Joined:
     """Sorted chunks of references, put one after the other into one text that grows: two copies would be the peak."""
 
     def __init__(self) -> None:
-        self._text = LongText()
-        self._ends = [np.empty(0, np.int64)]
+        self._text, self._ends = LongText(), LongNumbers()
+        self._begins, self._counts = [0], [0]
+        """The beginning of each chunk in the text; the rows of each and all before it."""
         self._splits: list[dict[str, int]] = []
         self._last: RowRef | None = None
         self.in_order = True
@@ -148,8 +149,10 @@ class _Joined:
         lines = ["\0".join((key, *parts)) for _, key, parts in chunk]
         text = "\n".join([*lines, ""])
         sizes = map(len, lines if text.isascii() else [line.encode(*_ENCODING) for line in lines])
-        self._ends.append(np.cumsum(np.fromiter(sizes, np.int64, len(lines)) + 1) + len(self._text))
+        self._ends.add(np.cumsum(np.fromiter(sizes, np.int64, len(lines)) + 1) + len(self._text))
         self._text.add(text.encode(*_ENCODING))
+        self._begins.append(len(self._text))
+        self._counts.append(self._counts[-1] + len(lines))
         self._splits.append(dict(Counter(map(itemgetter(0), chunk))))
 
     def table(self) -> RefTable:
@@ -157,12 +160,9 @@ class _Joined:
         splits = Counter[str]()
         for counts in self._splits:
             splits.update(counts)
-        return RefTable(self._text, np.concatenate(self._ends), dict(splits))
+        return RefTable(self._text, self._ends.all(), dict(splits))
 
     def parts(self) -> list[RefTable]:
         """Return each chunk as a table."""
-        begins = [0, *(int(ends[-1]) for ends in self._ends[1:])]
-        return [
-            RefTable(self._text, ends, splits, begin)
-            for begin, ends, splits in zip(begins, self._ends[1:], self._splits, strict=False)
-        ]
+        ends, chunks = self._ends.all(), zip(self._begins, pairwise(self._counts), self._splits, strict=False)
+        return [RefTable(self._text, ends[first:last], splits, begin) for begin, (first, last), splits in chunks]

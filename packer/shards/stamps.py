@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from packer.publish.target import STAMP_SUFFIX as SUFFIX
 from packer.publish.target import STAMPS
-from packer.recipe.long_text import LongText
 from packer.recipe.piece import text_of
 from packer.recipe.shard_spec import ShardSpec
 from packer.shards.side_file import read_side_file, write_side_file
+from packer.spill.long_text import LongText
 from readers.contract.receipt import FINGERPRINT
 
 MOST_NUMBERS = 1 << 10

@@ -37,8 +37,8 @@ from bench.machine import machine
 from packer import Rows
 from packer.data_checks.find_mistakes import find_mistakes
 from packer.data_checks.image_hashes import ImageHashes
-from packer.pairs import join_files
 from packer.pairs.files import JOINED, FileNames, RawFiles
+from packer.plan import find_rows
 from packer.plan.make_plan import make_plan
 from packer.plan.request import request_of
 from packer.plan.write_plan import write_plan
@@ -50,6 +50,7 @@ from packer.recipe.row_ref import RowRef
 from packer.recipe.shard_spec import ShardSpec
 from packer.recipe.source import Heads
 from packer.sources.files.folder import FolderSource
+from packer.spill.long_text import LongText
 from readers.contract.json_entry import fingerprint
 from readers.contract.manifest import GENERATIONS
 from readers.contract.receipt import Receipt, RowInput
@@ -128,21 +129,26 @@ def make_up(raw: Path, pairs: int) -> None:
     heads = header(f"images/val/{name_of(0)}"), header(f"masks/val/{name_of(0)}")
 
     def list_names(raw: Path, leave_out: Path | None = None) -> RawFiles:
-        found = {f"{kind}/{split}/": FileNames() for kind in KINDS for split in SPLITS}
+        text = LongText()
+        found = {f"{kind}/{split}/": FileNames(text) for kind in KINDS for split in SPLITS}
+        last: dict[str, list[str]] = {folder: [] for folder in found}
         step = next(step for step in range(int(0.6 * pairs), pairs + 2) if gcd(step, pairs) == 1)
         for index in range(pairs):
             number = index * step % pairs  # as a folder lists them: in no order
             for kind in KINDS:
-                names = found[f"{kind}/{split_of(number)}/"]
-                names.last.append(name_of(number))
-                if len(names.last) == JOINED:
-                    names.join()
+                folder = f"{kind}/{split_of(number)}/"
+                last[folder].append(name_of(number))
+                if len(last[folder]) == JOINED:
+                    found[folder].add(last.pop(folder))
+                    last[folder] = []
+        for folder, names in last.items():
+            found[folder].add(names)
         return RawFiles(found)
 
     def read_heads(self: FolderSource, refs: Sequence[RowRef]) -> Iterator[Heads]:
         return repeat(heads, len(refs))
 
-    join_files.find_files = list_names  # type: ignore[attr-defined]
+    find_rows.find_files = list_names  # type: ignore[attr-defined]
     FolderSource.heads = read_heads  # type: ignore[method-assign]
 
 

@@ -10,7 +10,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from packer.recipe.long_text import LongText
+from packer.spill.long_text import LongNumbers, LongText
 
 AT_ONCE = 1 << 16
 """The lines that are objects at the same time."""
@@ -26,29 +26,33 @@ class SortedLines:
     """
 
     def __init__(self) -> None:
-        self._text = LongText()
-        self._runs: list[_Run] = []
+        self._text, self._ends = LongText(), LongNumbers()
+        self._counts = [0]
+        """The lines of each run and all before it."""
         self._sample: list[str] = []
-        self._count = 0
 
     def add(self, lines: Sequence[str]) -> None:
         """Add at least one line, and at most AT_ONCE."""
         lines = sorted(lines)
         encoded = [line.encode(*_ENCODING) for line in lines]
-        ends = np.cumsum(np.fromiter(map(len, encoded), np.int64, len(lines)) + 1) + len(self._text)
-        self._runs.append(_Run(self._text, len(self._text), ends))
+        self._ends.add(np.cumsum(np.fromiter(map(len, encoded), np.int64, len(lines)) + 1) + len(self._text))
         self._text.add(b"\n".join([*encoded, b""]))
         self._sample += lines[::SAMPLED]
-        self._count += len(lines)
+        self._counts.append(self._counts[-1] + len(lines))
+
+    def __len__(self) -> int:
+        return self._counts[-1]
 
     def __iter__(self) -> Iterator[str]:
-        """Yield all lines in order. None may be added while they are read."""
+        """Yield all lines in order. None may be added any more."""
         self._sample.sort()
-        step = max(1, len(self._sample) * AT_ONCE // max(1, 2 * self._count))
-        bounds = [[0, *(bisect_left(run, line) for line in self._sample[step::step]), len(run)] for run in self._runs]
+        step = max(1, len(self._sample) * AT_ONCE // max(1, 2 * len(self)))
+        ends = self._ends.all()
+        runs = [_Run(self._text, ends, first, last) for first, last in pairwise(self._counts)]
+        bounds = [[0, *(bisect_left(run, line) for line in self._sample[step::step]), len(run)] for run in runs]
         for ranges in zip(*map(pairwise, bounds), strict=True):
             lines: list[str] = []
-            for run, (start, stop) in zip(self._runs, ranges, strict=True):
+            for run, (start, stop) in zip(runs, ranges, strict=True):
                 lines += run.lines(start, stop)
             lines.sort()
             yield from lines
@@ -57,8 +61,10 @@ class SortedLines:
 class _Run(Sequence[str]):
     """Sorted lines in a text."""
 
-    def __init__(self, text: LongText, begin: int, ends: NDArray[np.int64]) -> None:
-        self._text, self._begin, self._ends = text, begin, ends
+    def __init__(self, text: LongText, ends: NDArray[np.int64], first: int, last: int) -> None:
+        """Take the ends of all lines of the text, and the range of the lines of this run."""
+        self._text, self._ends = text, ends[first:last]
+        self._begin = int(ends[first - 1]) if first else 0
 
     def __len__(self) -> int:
         return len(self._ends)

@@ -1,4 +1,5 @@
-"""`LongText`: lines that grow; `long_table`: numbers of all rows. Long ones are in a mapped file without a name."""
+"""`LongText`: lines that grow; `LongNumbers`: numbers that grow; `long_table`: numbers of all rows. Long ones are in a
+mapped file without a name."""
 
 from __future__ import annotations
 
@@ -30,12 +31,19 @@ class LongText:
         return self._size
 
     def __getitem__(self, index: slice) -> bytes | bytearray:
+        return self._whole()[index]
+
+    def view(self) -> memoryview:
+        """Return all bytes so far. Nothing may be added as long as the view is used."""
+        return memoryview(self._whole())
+
+    def _whole(self) -> bytearray | mmap.mmap:
         if self._file is None:
-            return self._memory[index]
+            return self._memory
         if self._map is None or len(self._map) < self._size:
             self._write(b"", flush=True)
             self._map = mmap.mmap(self._file.fileno(), self._size, access=mmap.ACCESS_READ)
-        return self._map[index]
+        return self._map
 
     def add(self, data: bytes) -> None:
         """Add bytes at the end."""
@@ -58,6 +66,21 @@ class LongText:
                 self._file.flush()
         except OSError as error:
             raise _too_large(self._size, error) from error
+
+
+class LongNumbers:
+    """Numbers that are added at the end."""
+
+    def __init__(self) -> None:
+        self._text = LongText()
+
+    def add(self, numbers: NDArray[np.int64]) -> None:
+        """Add numbers at the end."""
+        self._text.add(numbers.astype(np.int64, copy=False).tobytes())
+
+    def all(self) -> NDArray[np.int64]:
+        """Return all numbers. None may be added any more."""
+        return np.frombuffer(self._text.view(), np.int64)
 
 
 def long_table(rows: int, width: int) -> NDArray[np.int64]:
