@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tracemalloc
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,8 @@ from packer.pairs import files, join_files
 from packer.pairs.files import FileNames, RawFiles
 from packer.pairs.fold_file import FoldFile
 from packer.pairs.folds import Folds
-from packer.pairs.join_files import Joined
+from packer.pairs.join_files import JoinedFiles
+from packer.pairs.join_table import JoinedTable
 from packer.pairs.pairing_rules import PairingRules
 from packer.pairs.split_by_hash import Shares
 from packer.plan import find_rows as find_rows_module
@@ -34,6 +36,7 @@ from packer.spill.sorted_lines import SortedLines
 
 PLAIN = ["images/train/a", "images/val/b", "masks/train/a", "masks/val/b", "notes", "images/train/é", "masks/train/é"]
 HALVES = Shares.parse("50/50")
+SPLITS = [PairingRules(split=HALVES), PairingRules(split=HALVES, split_by="key")]
 RULES = [
     PairingRules(),
     PairingRules(missing="skip"),
@@ -94,24 +97,69 @@ def test_many_files_are_paired_as_few_are(
     shutil.rmtree(raw)
 
 
+@given(
+    st.permutations(PLAIN).map(lambda paths: [f"{path}.png" for path in paths]),
+    st.lists(st.tuples(*[st.sampled_from([*PLAIN, "images/no", unicodedata.normalize("NFD", PLAIN[-2])])] * 2)),
+    st.sampled_from(["image,label", "image,label,split", "image,label,split,key", "image,label,key", "label,image"]),
+    st.sampled_from(["{}.png", "./{}.png", "{}.png", "{}"]),
+    st.sampled_from([PairingRules(), PairingRules(missing="keep"), PairingRules(missing="skip"), *SPLITS]),
+    st.sampled_from([(), (), (), ("train",)]),
+)
+@pytest.mark.usefixtures("few_at_once")
+def test_tables_of_many_files_are_read_as_those_of_few(
+    tmp_path_factory: pytest.TempPathFactory,
+    paths: list[str],
+    cells: list[tuple[str, str]],
+    heading: str,
+    form: str,
+    rules: PairingRules,
+    only: tuple[str, ...],
+) -> None:
+    raw = tmp_path_factory.mktemp("raw")
+    touch(raw, *paths)
+    columns = heading.split(",")
+    others = [["train" if image < label else "", image[-1]] for image, label in cells]
+    given_rows = [[*map(form.format, row), *more][: len(columns)] for row, more in zip(cells, others, strict=True)]
+    (raw / "pairs.csv").write_text("\n".join([heading, *map(",".join, given_rows)]))
+    rules = replace(rules, pairs=raw / "pairs.csv")
+    many = found(raw, rules, only)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(find_rows_module, "MANY_FILES", 1 << 60)
+        assert many == found(raw, rules, only)
+    shutil.rmtree(raw)
+
+
+@pytest.mark.usefixtures("few_at_once")
+def test_a_table_without_a_problem_is_joined(tmp_path: Path) -> None:
+    """The test above would pass if all files were matched together."""
+    names = [f"{number:02}" for number in range(30)]
+    touch(tmp_path, *(f"{kind}/{name}.png" for kind in ("a", "b") for name in names))
+    table = tmp_path / "pairs.csv"
+    table.write_text("\n".join(f"a/{name}.png,b/{name}.png" for name in reversed([*names, "30"])))
+    joined = JoinedTable(PairingRules(pairs=table), tmp_path, files.find_files(tmp_path))
+    assert [key for _, key, _ in joined.rows()] == [f"a/{name}" for name in reversed(names)]
+    missing = ["pairs.csv:1: there is no file a/30.png", "pairs.csv:1: there is no file b/30.png"]
+    assert list(map(str, joined.missing)) == missing
+
+
 @pytest.mark.usefixtures("few_at_once")
 def test_pairs_without_a_problem_are_joined(tmp_path: Path) -> None:
     """The test above would pass if all files were matched together."""
     touch(tmp_path, *(f"{side}/{split}/{n}.png" for side in ("images", "masks") for split in "ab" for n in range(9)))
     for rules in (RULES[3], PairingRules("images/{split}/{key}", has_label=False), RULES[-3]):
         joined = join_files.join_files(files.find_files(tmp_path), rules)
-        assert isinstance(joined, Joined)
+        assert isinstance(joined, JoinedFiles)
         rows = list(joined.rows())
         splits = {"train", "val"} if rules.split else {"a", "b"}
         assert (len(rows), rows == sorted(rows), joined.splits) == (18, not rules.split, splits)
     grouped = join_files.join_files(files.find_files(tmp_path), RULES[-2])
-    assert isinstance(grouped, Joined)
+    assert isinstance(grouped, JoinedFiles)
     assert {split for split, _, _ in grouped.rows()} == {HALVES.split_of("a"), HALVES.split_of("b")}
     assert any("the split train gets 0 of 18 pairs" in note for note in grouped.notes)
     for path in ("images/a/3.png", "masks/b/7.png"):
         (tmp_path / path).unlink()
     joined = join_files.join_files(files.find_files(tmp_path), PairingRules(missing="skip"))
-    assert isinstance(joined, Joined)
+    assert isinstance(joined, JoinedFiles)
     assert len(list(joined.rows())) == 16
     assert [str(problem) for problem in joined.missing] == [
         "images/b/7.png: has no label",
@@ -155,7 +203,7 @@ def test_pairing_many_files_takes_few_bytes_for_each(
     try:
         raw = RawFiles({"images/train/": names_of(stems), "masks/train/": names_of(stems)})
         joined = join_files.join_files(raw, rules)
-        assert isinstance(joined, Joined)
+        assert isinstance(joined, JoinedFiles)
         table = RefTable.of(RowRef(*row) for row in joined.rows())
         highest = tracemalloc.get_traced_memory()[1]
     finally:

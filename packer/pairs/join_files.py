@@ -6,33 +6,29 @@ It finds files without a partner. Any other problem ends the attempt, and all fi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TypeVar
 
-from packer.errors import InputError, Problem
+from packer.errors import Problem
+from packer.pairs.asked_paths import NotPlainError
 from packer.pairs.candidates import Candidate
 from packer.pairs.draw_splits import SplitDrawer
 from packer.pairs.files import RawFiles
-from packer.pairs.find import Pairing, bad_splits, check_target, counting, missing_hint, refusal_of
 from packer.pairs.folder_names import Folders
 from packer.pairs.given_layout import given_layout
 from packer.pairs.layouts import Layout, SplitKey, find_layouts
 from packer.pairs.match import Matches, lacks, match_files
 from packer.pairs.name_suffixes import FIRST_FILES, with_suffixes
-from packer.pairs.pairing_rules import ERROR, PairingRules
+from packer.pairs.pairing_rules import PairingRules
 from packer.pairs.split_lists import USUAL_FOLDERS, usual_lists
 from packer.spill.sorted_lines import SortedLines
-from readers.contract.manifest import ALL
 
-Table = TypeVar("Table")
 Row = tuple[str, str, tuple[str, ...]]
 """Split, key, and the paths of image and label."""
 
 
 @dataclass
-class Joined:
+class JoinedFiles:
     """The layout of very many files, and their pairs in the order of their keys."""
 
     layout: Layout
@@ -44,6 +40,7 @@ class Joined:
     """The splits of the rows so far."""
     missing: list[Problem] = field(default_factory=list)
     """The files without a partner so far."""
+    problems: tuple[Problem, ...] = ()
 
     def rows(self) -> Iterator[Row]:
         """Yield all rows, or raise NotPlainError."""
@@ -80,47 +77,12 @@ class Joined:
         self.missing += without_image
 
 
-class NotPlainError(Exception):
-    """Something that a message must name. It is never shown."""
-
-
-def joined_pairs(
-    files: RawFiles,
-    raw: Path,
-    rules: PairingRules,
-    leave_out: Path | None,
-    only: Sequence[str],
-    sort: Callable[[Iterable[Row]], Table],
-) -> tuple[Pairing, Table, InputError | None] | None:
-    """Find the pairs in very many files as a table, which the pairing does not have, and the error for files without a
-    partner; return None if all files must be matched together."""
-    if rules.pairs or rules.lists or rules.split_exact or rules.further or rules.has_channels:
-        return None
-    joined = join_files(files, rules)
-    if joined is None:
-        return None
-    layout = joined.layout
-    if leave_out:
-        check_target(raw, leave_out, layout)
-    try:
-        table = sort((split or ALL, key, paths) for split, key, paths in joined.rows())
-    except NotPlainError:
-        return None
-    if not joined.splits or any(bad_splits(joined.splits)):
-        return None
-    missing = counting(joined.missing, only)
-    label = layout.label.text if rules.has_label else ""
-    pairing = Pairing(layout.name, (), layout.image.text, label, tuple(missing), tuple(joined.notes))
-    refused = missing and rules.missing == ERROR
-    return pairing, table, refusal_of(raw, layout.name, missing, missing_hint(rules)) if refused else None
-
-
-def join_files(files: RawFiles, rules: PairingRules) -> Joined | None:
+def join_files(files: RawFiles, rules: PairingRules) -> JoinedFiles | None:
     """Sort files into images and labels; return None if they have no plain layout."""
     layout = given_layout(rules) or _known_layout(files)
     if layout is None or (not layout.has_splits and usual_lists(_texts(files))):
         return None
-    others, joined = 0, Joined(layout, [], rules)
+    others, joined = 0, JoinedFiles(layout, [], rules)
     for folders in files.parts():
         matches = match_files(folders, layout)
         if matches.problems or matches.duplicates or matches.unpackable:

@@ -3,36 +3,47 @@
 from __future__ import annotations
 
 import csv
-import io
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Protocol
 
 from packer.errors import SettingsError
 from packer.pairs.candidates import Candidate, Candidates, of_line
-from packer.pairs.paths import PathIndex, is_picture, read_list_text, stem
+from packer.pairs.paths import MOST_BYTES, is_picture, open_list, stem
 from packer.pairs.template import KEY, SPLIT, composed
 
 IMAGE, LABEL = "image", "label"
 _PLAIN = (IMAGE, LABEL, SPLIT)
 _NAMED_LABEL = (LABEL, "mask")
+MOST_HEADING = 1 << 20
+"""The characters of the first line that show what is between cells."""
+
+
+class PathFinder(Protocol):
+    """Finds a file by its path."""
+
+    def exact(self, path: str) -> str | None:
+        """Return the file of exactly this path, or else the only one that differs in the form of its accents."""
 
 
 class PairsCsv:
     """Finds the pair of each row. Paths start at the raw folder or at the folder of the table."""
 
-    def __init__(self, table: Path, raw: Path, files: Iterable[str], keep: bool = False) -> None:
+    def __init__(
+        self, table: Path, raw: Path, files: PathFinder, keep: bool = False, most_bytes: int = MOST_BYTES
+    ) -> None:
         """With `keep`, the cell of the label may be empty."""
         self.candidates = Candidates()
         self._table, self._keep = table, keep
         self._raws = (os.path.abspath(raw), os.path.realpath(raw))  # noqa: PTH100 - the table may have paths of either form
-        self._files = PathIndex({path: path for path in files})
+        self._files, self._most_bytes = files, most_bytes
 
     def find(self) -> Candidates:
-        self.candidates.add_listed(self._pairs())
+        self.candidates.add_listed(self.pairs())
         return self.candidates
 
-    def _pairs(self) -> Iterator[Candidate]:
+    def pairs(self) -> Iterator[Candidate]:
         columns: list[str] = []
         for number, row in self._rows():
             cells = [cell.strip() for cell in row]
@@ -53,13 +64,14 @@ class PairsCsv:
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
         """Yield every row that is not empty, with the number of its line."""
         try:
-            text = read_list_text(self._table)
-            first = text.partition("\n")[0]
-            delimiter = next((sign for sign in "\t;" if sign in first), ",")
-            reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-            for row in reader:
-                if any(map(str.strip, row)):
-                    yield reader.line_num, row
+            with open_list(self._table, self._most_bytes) as text:
+                first = text.readline(MOST_HEADING)
+                text.seek(0)
+                delimiter = next((sign for sign in "\t;" if sign in first), ",")
+                reader = csv.reader(text, delimiter=delimiter, strict=True)
+                for row in reader:
+                    if any(map(str.strip, row)):
+                        yield reader.line_num, row
         except (OSError, ValueError, csv.Error) as error:
             raise SettingsError(f"{self._table}: the CSV of pairs cannot be read ({error})") from error
 
@@ -89,13 +101,13 @@ class PairsCsv:
         paths = [os.path.relpath(f"{start}/{text}", raw) for raw in self._raws for start in (raw, folder)]
         if text.startswith("/"):
             paths = [os.path.relpath(text, raw) for raw in self._raws]
-        inside = [path for path in paths if path.partition("/")[0] not in ("..", ".")]
+        inside = dict.fromkeys(path for path in paths if path.partition("/")[0] not in ("..", "."))
         if not text or not inside:
             self.candidates.problems.append(
                 of_line(where, f"{text!r} is not a path below {self._raws[0]}", "not below")
             )
             return None
-        file = next((path for name in inside if (path := self._files.exact(name))), None)
+        file = next(filter(None, [self._files.exact(path) for path in inside]), None)
         if file is None:
             self.candidates.missing.append(of_line(where, f"there is no file {text}", "no file"))
         return file

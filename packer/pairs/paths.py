@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
+from io import TextIOWrapper
 from pathlib import Path
+from typing import TextIO
 
 from packer.pairs.template import OTHER_PICTURES, PICTURES, composed
 from readers.contract.regular_files import open_raw
@@ -62,6 +65,15 @@ def stem(path: str) -> str:
 
 def is_picture(path: str) -> bool:
     return path.lower().endswith((*PICTURES, *OTHER_PICTURES))
+
+
+@contextmanager
+def open_list(path: Path, most_bytes: int = MOST_BYTES) -> Iterator[TextIO]:
+    """Open a list or table as text with the ends of its lines. Raise ValueError if it is larger."""
+    with open_raw(path) as file, TextIOWrapper(file, "utf-8-sig", newline="") as text:
+        if os.fstat(file.fileno()).st_size > most_bytes:
+            raise ValueError(f"it is larger than {most_bytes >> 20} MiB")
+        yield text
 
 
 def read_list_text(path: Path) -> str:

@@ -14,6 +14,7 @@ from packer.pairs.match import match_files
 from packer.pairs.name_suffixes import with_suffixes
 from packer.pairs.pairing_rules import PairingRules
 from packer.pairs.pairs_csv import PairsCsv
+from packer.pairs.paths import PathIndex
 from packer.pairs.split_lists import ListLine, SplitLists, given_lists, usual_lists, without_unions
 
 IMAGES_EXAMPLE = "--field 'image=picture:photos/{key}.jpg'"
@@ -23,7 +24,7 @@ TEMPLATES_EXAMPLE = "--image 'photos/{split}/{key}.jpg' --label 'truth/{split}/{
 def search_files(raw: Path, files: RawFiles, rules: PairingRules) -> tuple[Layout | None, Candidates]:
     """Search by a table, by lists of two paths a line, by a layout, or by a layout with lists."""
     if rules.pairs:
-        return None, PairsCsv(rules.pairs, raw, files.paths, rules.keeps).find()
+        return None, PairsCsv(rules.pairs, raw, PathIndex({path: path for path in files.paths}), rules.keeps).find()
     messages = Candidates()
     lists = given_lists(raw, rules.lists) if rules.lists else None
     lines = _lines(raw, lists, messages) if lists else []

@@ -51,12 +51,13 @@ def find_rows(rows: RowSearch, out: Path, pixels: Mapping[str, ClassPixels] = NO
 
 def _joined(rows: RowSearch, folder: FolderSource, files: RawFiles, out: Path) -> FoundRows | None:
     """Return the pairs of very many files; None if a problem needs words."""
-    from packer.pairs.join_files import Row, joined_pairs  # few folders need it
+    from packer.pairs.join_files import Row  # few folders need it
+    from packer.pairs.join_many import pairs_of_many
 
     def sort(lines: Iterable[Row]) -> RefTable:
         return RefTable.of(taken(rows.only, starmap(RowRef, lines)))
 
-    joined = joined_pairs(files, folder.raw, rows.pairing, out, rows.only, sort)
+    joined = pairs_of_many(files, folder.raw, rows.pairing, out, rows.only, sort)
     if joined is None:
         return None
     pairing, refs, refusal = joined

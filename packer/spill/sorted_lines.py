@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import overload
 
@@ -20,7 +20,7 @@ _ENCODING = ("utf-8", "surrogatepass")
 
 
 class SortedLines:
-    """Sorts what is added at once, and divides the runs that this gives into the same ranges. A range is sorted alone.
+    """Sorts a run of lines after the other, and divides all runs into the same ranges. A range is sorted alone.
 
     No line may have a line break.
     """
@@ -30,10 +30,18 @@ class SortedLines:
         self._counts = [0]
         """The lines of each run and all before it."""
         self._sample: list[str] = []
+        self._waiting: list[str] = []
+        """The last lines, which are not sorted yet."""
 
-    def add(self, lines: Sequence[str]) -> None:
-        """Add at least one line, and at most AT_ONCE."""
-        lines = sorted(lines)
+    def add(self, lines: Iterable[str]) -> None:
+        """Add some lines."""
+        self._waiting += lines
+        if len(self._waiting) >= AT_ONCE:
+            self._sort()
+
+    def _sort(self) -> None:
+        """Sort the waiting lines as a run."""
+        lines, self._waiting = sorted(self._waiting), []
         encoded = [line.encode(*_ENCODING) for line in lines]
         self._ends.add(np.cumsum(np.fromiter(map(len, encoded), np.int64, len(lines)) + 1) + len(self._text))
         self._text.add(b"\n".join([*encoded, b""]))
@@ -41,10 +49,12 @@ class SortedLines:
         self._counts.append(self._counts[-1] + len(lines))
 
     def __len__(self) -> int:
-        return self._counts[-1]
+        return self._counts[-1] + len(self._waiting)
 
     def __iter__(self) -> Iterator[str]:
         """Yield all lines in order. None may be added any more."""
+        if self._waiting:
+            self._sort()
         self._sample.sort()
         step = max(1, len(self._sample) * AT_ONCE // max(1, 2 * len(self)))
         ends = self._ends.all()
