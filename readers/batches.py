@@ -57,14 +57,20 @@ class Batches:
     tone: Tone | None
     on_device: bool
     """True if windows are made on the device: a batch is a `RawBatch`."""
-    mean_std: MeanStd | None
-    """Mean and standard deviation of the training split's images; None if it is not clear which split that is."""
+    training: Callable[[], MeanStd | None]
+    """Returns mean and standard deviation of the training split's images; None if it is not clear which split that
+    is."""
     weights: RowWeights | None = None
     holding: Holding | None = None
 
     def __post_init__(self) -> None:
         if self.size < 1:
             raise RequestError(f"batch_size={self.size}: expected a number from 1 on")
+
+    @property
+    def mean_std(self) -> MeanStd | None:
+        """The mean and standard deviation of the training split's images."""
+        return self.training()
 
     @property
     def fields(self) -> tuple[Field, ...]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 from readers.dataset import SegDataset, View
 from readers.delivered import Forms, LabelForm, forms_of
@@ -58,6 +60,8 @@ def open_dataset(
     generation: int | None = None,
     fold: int | None = None,
     offline: bool | None = None,
+    pack: str | os.PathLike[str] | None = None,
+    **build: Any,
 ) -> SegDataset:
     """Open the data set packed at `root`, in any format.
 
@@ -76,9 +80,18 @@ def open_dataset(
     while a store does not answer, with a warning that says which generation it has, and how old.
     `fold=0`: of a pack that was built with --folds, `split="train"` is all rows to train on in this fold, and
     `split="val"` those to validate on.
+    `pack="out/"`: `root` is a raw folder, which is packed there while it is read: training begins at once, and what it
+    needs next is built first. Any other option is one of `packer build`, such as `size=(512, 512)`; those with the name
+    of an option here are in `options={"label": …}`.
     """
-    location = Location.of(root, verify, staged, cache, cache_bytes, generation, offline)
-    pack = location.open()
-    dataset = object.__new__(DATASETS[pack.manifest.storage])  # its __init__ would open the pack once more
-    dataset._open(location, pack, View(split, fold, fields, forms_of(label, form), labelled), transform)
+    location = Location.of(root if pack is None else pack, verify, staged, cache, cache_bytes, generation, offline)
+    if pack is not None:
+        from readers.live_build import LiveBuild  # most data sets are packed
+
+        location = replace(location, live=LiveBuild.of(root, {**build.pop("options", {}), **build}))
+    elif build:
+        raise TypeError(f"open_dataset() has no option {next(iter(build))!r}; options of a build need pack=")
+    opened = location.open()
+    dataset = object.__new__(DATASETS[opened.manifest.storage])  # its __init__ would open the pack once more
+    dataset._open(location, opened, View(split, fold, fields, forms_of(label, form), labelled), transform)
     return dataset

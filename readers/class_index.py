@@ -146,7 +146,7 @@ class ClassIndex:
         dtype = np.uint32 if self.pack.manifest.rows < 1 << 32 else np.int64
         parts = [(np.zeros(0, dtype), np.zeros(0, np.uint16), np.zeros(0, np.uint64))]
         for part in ranges.ranges:
-            first, last = (self.pack.table.locate(row)[0] for row in (part.start, part.stop - 1))
+            first, last = self.pack.table.shards_at([part.start, part.stop - 1])
             for shard in range(first, last + 1):
                 cells, before = self._opened(shard), self.pack.table.rows_before(shard)
                 if cells is None:

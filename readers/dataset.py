@@ -128,7 +128,8 @@ class SegDataset(Dataset[Any]):
         self.transform = transform
         self._stored = pack.select(view.fields)
         self._reader = self._reader_of({})
-        self._samples = SampleReader(self._reader, partial(training_mean_std, pack.manifest, view.fold, self.fields))
+        self._mean_std = partial(_training_mean_std, pack, view.fold, self.fields)
+        self._samples = SampleReader(self._reader, self._mean_std)
         self._memory = BatchMemory()
         if self.storage not in (None, pack.manifest.storage):
             stored = pack.manifest.storage
@@ -200,7 +201,7 @@ class SegDataset(Dataset[Any]):
     @property
     def statistics(self) -> Statistics:
         """Counts and sums over all pixels of the splits that are read, by the name of the field."""
-        return self.manifest.statistics_of(*self.splits)
+        return self._pack.measured().statistics_of(*self.splits)
 
     @property
     def mean(self) -> tuple[float, ...]:
@@ -392,17 +393,17 @@ class SegDataset(Dataset[Any]):
     ) -> Batches:
         """Return the reading of batches of `size` rows. `mean_std` belongs to the training rows, by default of this
         pack."""
-        mean_std = mean_std or self._mean_std()
+        training = self._mean_std if mean_std is None else lambda: mean_std
+        measured = training() if augmentation.normalize is True else None
         fields = [delivered.field for delivered in reader.fields]
-        window, tone = augmentation.cut(reader.sides), augmentation.tone(fields, mean_std)
+        window, tone = (
+            augmentation.cut(reader.sides),
+            augmentation.tone(fields, measured),
+        )
         if on == "device":
             check_fields(reader.fields, isinstance(augmentation.crop, RandomCrop) and augmentation.crop.scales)
         holding = self._holding(window)
-        return Batches(reader, self._rows, size, window, tone, on == "device", mean_std, holding=holding)
-
-    def _mean_std(self) -> MeanStd | None:
-        """Return mean and deviation of the training rows' images; None if it is not clear which rows these are."""
-        return training_mean_std(self.manifest, self.fold, self.fields)
+        return Batches(reader, self._rows, size, window, tone, on == "device", training, holding=holding)
 
     def _holding(self, window: CropAndFlip | None) -> Holding | None:
         """Return the draw of windows by their classes, if the crop asks for it."""
@@ -533,3 +534,8 @@ class SegDataset(Dataset[Any]):
     def gather(self, indices: Sequence[int], lease: Lease) -> Arrays:
         """Return samples as one array for each field, in memory from `lease(shape, dtype)`."""
         return self._reader.read([self._row(index) for index in indices], lease)
+
+
+def _training_mean_std(pack: Pack, fold: int | None, fields: Sequence[Field]) -> MeanStd | None:
+    """Return mean and deviation of the training rows' images; None if it is not clear which rows these are."""
+    return training_mean_std(pack.measured(), fold, fields)

@@ -8,6 +8,7 @@ from itertools import chain, islice
 from typing import Protocol
 
 from readers.contract.errors import RequestError
+from readers.live_pack import LivePack, Wishes
 from readers.pack import Pack
 from readers.stores.ahead import Ahead
 
@@ -50,15 +51,19 @@ class AllFetching:
 
 def fetch_ahead(
     pack: Pack, ranges: Iterable[range], coming: Iterator[Sequence[int]], at_once: int, ranks: int
-) -> Ahead | None:
+) -> Fetching | None:
     """Begin to fetch the shards of `coming` batches of rows of a pack; None if all rows in `ranges` are there.
 
     Up to half of the budget waits for its batches, over all `ranks` of this machine. Raises RequestError if the shards
     of the first batches that are read `at_once` do not fit.
     """
-    if pack.cached is None or all(map(pack.has_all, ranges)):
+    if all(map(pack.has_all, ranges)):
         return None
     shards = (pack.shards_of(rows) for rows in coming)
+    if isinstance(pack, LivePack):
+        return Wishes(pack.live, shards)
+    if pack.cached is None:
+        return None
     first = list(islice(shards, at_once))
     needed = sum(pack.table.bytes(shard) for shard in {shard for batch in first for shard in batch})
     budget = pack.cached.cache.budget.limit()

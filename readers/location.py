@@ -16,6 +16,7 @@ from readers.staged_copies import open_pack, reopen, staged_copy
 from readers.stores.open_store import is_url, open_store
 
 if TYPE_CHECKING:
+    from readers.live_build import LiveBuild
     from readers.stores.cache import Cache
     from readers.stores.store import Store
 
@@ -38,6 +39,8 @@ class Location:
     cache_bytes: int | None = None
     generation: int | None = None
     offline: bool | None = None
+    live: LiveBuild | None = None
+    """The build that is begun, and read while it goes on."""
 
     def __post_init__(self) -> None:
         if self.verify not in (None, "digest"):
@@ -86,10 +89,12 @@ class Location:
 
     def open(self) -> Pack:
         """Open the pack, or a staged copy of it."""
-        return self._opened(self.generation)
+        return self._opened(self.generation) if self.live is None else self.live.open(Path(self.root))
 
     def open_again(self, folder: Path, generation: int, identity: str) -> Pack:
         """Open a generation that was read from `folder` before: there if it is a copy that still exists."""
+        if self.live is not None:
+            return self.live.open_again(folder, identity)
         copy = reopen(folder, generation, identity, self.digests) if str(folder) != self.root else None
         pack = copy or self._opened(generation, identity)
         if pack.manifest.identity != identity:

@@ -190,7 +190,7 @@ class MixedPacks:
         pooled, packs = self._training(), []
         for name, dataset in self.packs.items():
             batches = dataset._batches(size, readers[name], augmentation, mean_std=pooled)
-            packs.append(replace(batches, mean_std=dataset._mean_std()))
+            packs.append(replace(batches, training=dataset._mean_std))
         lengths = [len(dataset) for dataset in self.packs.values()]
         firsts = tuple(sum(lengths[:number]) for number in range(len(lengths)))
         changes = tuple(self.changes[name] for name in self.packs)

@@ -114,6 +114,10 @@ class Pack:
         of_fold = f'; or split= "{TRAIN}" or "{VAL}" with fold= one of {folds}' if folds else ""
         raise RequestError(f"{self.name}: {problem}: split= one of {names}{of_fold}")
 
+    def measured(self) -> Manifest:
+        """Return the manifest, with the statistics of all rows."""
+        return self.manifest
+
     @property
     def fields(self) -> tuple[Field, ...]:
         """The stored fields that are read, by default all."""
@@ -244,13 +248,13 @@ class Pack:
         """Return whether none of the shards with these rows has to be fetched."""
         if self.cached is None:
             return True
-        first, last = self.table.locate(rows.start)[0], self.table.locate(rows.stop - 1)[0]
+        first, last = self.table.shards_at([rows.start, rows.stop - 1])
         stems = self.cached.stems()
         return len(stems) > last - first and all(self.stem(shard).name in stems for shard in range(first, last + 1))
 
     def shards_of(self, rows: Sequence[int]) -> list[int]:
         """Return the shards with these rows, each once, in the order of the rows."""
-        return list(dict.fromkeys(shard for shard, _ in self.table.locate_all(rows)))
+        return list(dict.fromkeys(self.table.shards_at(rows)))
 
     def close_shards(self) -> None:
         """Close all shards; those that are being read at this moment close afterwards."""

@@ -171,7 +171,7 @@ class RowPictures:
         """Return the legend of the label, with the shares of the classes in these splits."""
         if self.over is None or self.palette is None or self.over.classes is None:
             return Legend(is_ramp=self.over is not None and self.over.kind == VALUES)
-        statistics, names = self.pack.manifest.statistics_of(*splits)[self.over.name], self.over.classes.names
+        statistics, names = self.pack.measured().statistics_of(*splits)[self.over.name], self.over.classes.names
         assert isinstance(statistics, ClassStatistics)
         if self.over.kind == CLASSES:
             whole = max(1, statistics.count)

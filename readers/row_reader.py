@@ -164,7 +164,7 @@ class RowReader:
 
     def are_near(self, rows: Sequence[int]) -> bool:
         """Return whether the shards of all these rows can be opened without fetching them."""
-        return all(map(self.pack.is_near, self._by_shard(rows)))
+        return all(map(self.pack.is_near, self.pack.shards_of(rows)))
 
     def prefetch(self, rows: Sequence[int], windows: BatchWindows | None = None) -> None:
         """Ask the kernel to read rows from the disk before they are needed, in the order in which they lie there. Of

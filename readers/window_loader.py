@@ -42,6 +42,6 @@ def window_loader(
 
     order = WindowOrder(len(rows), sizes, windows, rank, world_size)
     reading = WindowBatches(
-        reader, rows, batches.size, batches.crop, batches.tone, False, batches.mean_std, windows=windows
+        reader, rows, batches.size, batches.crop, batches.tone, False, batches.training, windows=windows
     )
     return Loader(reading, order, ahead, output, pin_memory, memory, facts)

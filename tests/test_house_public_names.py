@@ -187,7 +187,7 @@ __version__
 collate_lists(batch)
 mix_packs(packs, *, classes=None, mapping=None, end=0)
 open_dataset(root, split=None, label=None, transform=None, verify=None, staged=True, fields=None, labelled=None,
-        form=None, cache=None, cache_bytes=None, generation=None, fold=None, offline=None)
+        form=None, cache=None, cache_bytes=None, generation=None, fold=None, offline=None, pack=None, **build)
 stitch(parts, fill=None, weight='clip')
 stitch_all(parts, fill=None, weight='clip')
 stitch_stripes(parts, fill=None, weight='clip')

@@ -192,7 +192,7 @@ def test_a_crop_reads_and_prefetches_only_the_tiles_that_it_touches(
     ends = [int(each) for each in shard.stored(field, 0)[: 8 * 12].view("<u8")]
     middle = CropAndFlip.of(CenterCrop((8, 8)), flip=True)
     assert middle is not None
-    batches = Batches(data._reader, data._rows, 5, middle, None, False, None)
+    batches = Batches(data._reader, data._rows, 5, middle, None, False, lambda: None)
     asked: list[tuple[int, int]] = []
     monkeypatch.setattr(shard_module, "absent", lambda path, data, starts: list(range(len(starts))))
     monkeypatch.setattr(shard_module, "prefetch", lambda data, spans: asked.extend(spans))

@@ -21,6 +21,7 @@ from packer.workers.jobs import Job
 from packer.workers.process import Worker
 from packer.workers.run import build_shards, open_pool
 from packer.workers.supervisor import Supervisor
+from packer.workers.waiting_jobs import Urgent, nothing_urgent
 from readers.contract.manifest import SHARDS
 
 
@@ -116,7 +117,9 @@ def test_the_largest_shards_are_handed_out_first(tmp_path: Path) -> None:
     class Listing:
         workers = 2
 
-        def run(self, jobs: Iterable[Job[Any]], at_once: int) -> Generator[tuple[int, Any], None, None]:
+        def run(
+            self, jobs: Iterable[Job[Any]], at_once: int, urgent: Urgent = nothing_urgent
+        ) -> Generator[tuple[int, Any], None, None]:
             given_out.extend(job.index for job in jobs)
             assert at_once == 2
             yield from ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -25,6 +25,7 @@ from packer.publish.target import check_target, is_ours, locked_target, make_tar
 from packer.runtime import Timer
 from packer.workers.pool import Pool
 from packer.workers.run import build_shards
+from packer.workers.waiting_jobs import Urgent, nothing_urgent
 from readers.contract.receipt import Receipt
 from readers.contract.receipt_facts import AllReceipts
 from readers.stores.open_store import url_of
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from packer.config.build_options import BuildOptions
     from packer.publish.bucket import Bucket
 
+Builder: TypeAlias = "Callable[[Plan, Pool], Shards]"
 Shards: TypeAlias = Generator[tuple[int, Receipt], None, None]
 """The number and the receipt of each shard when it is finished. Closing it stops the rest."""
 
@@ -61,9 +63,10 @@ def build_from(
     progress: Progress = no_progress,
     planned: Callable[[Plan], object] = lambda plan: None,
     events: ClusterEvents | None = None,
+    builder: Builder | None = None,
 ) -> Summary:
     """Build what a request asks for; `planned` hears of the plan before anything is decoded, and with --engine `events`
-    of what happens on the cluster.
+    of what happens on the cluster. `builder` builds the shards on this machine.
     """
     settings = request.settings
     with ExitStack() as stack:
@@ -74,19 +77,20 @@ def build_from(
         check_target(out, request.rows.raw)
         stack.enter_context(locked_target(out))
         pool = stack.enter_context(running.open_pool())
-        builder = partial(built_here, pool=pool)
+        chosen: Builder = builder or built_here
+        build_all: Callable[[Plan], Shards] = lambda plan: chosen(plan, pool)  # noqa: E731
         if running.engine is not None:
             from packer.building.cluster_events import ClusterEvents  # a build on this machine imports no engines
             from packer.building.on_cluster import built_there
             from packer.engines.connect import connect
 
             connection = stack.enter_context(connect(running.engine))
-            builder = partial(built_there, connection=connection, events=events or ClusterEvents(), bucket=bucket)
+            build_all = partial(built_there, connection=connection, events=events or ClusterEvents(), bucket=bucket)
         check_pin(out)
         plan = make_plan(request, pool=pool)
         planned(plan)
         with progress("packing", plan.pieces, "rows") as advance:
-            summary = build(plan, advance, pool, builder, bucket)
+            summary = build(plan, advance, pool, build_all, bucket)
         keep_facts(summary, settings, out, bucket)
     return summary
 
@@ -154,9 +158,15 @@ def _build_shards(
     return receipts
 
 
-def built_here(plan: Plan, pool: Pool, rewrite: bool = False) -> Shards:
-    """Build the shards of a plan in worker processes of this machine; with `rewrite`, also files that are there."""
+def built_here(plan: Plan, pool: Pool, rewrite: bool = False, urgent: Urgent = nothing_urgent) -> Shards:
+    """Build the shards of a plan in worker processes of this machine, the wanted ones first; with `rewrite`, also files
+    that are there."""
     numbers, specs = list(plan.new_specs), list(plan.new_specs.values())
-    with closing(build_shards(specs, plan.found_rows.source, plan.out, pool, rewrite)) as shards:
+    indices = {number: index for index, number in enumerate(numbers)}
+
+    def urgent_indices() -> Iterable[int]:
+        return (indices[number] for number in urgent() if number in indices)
+
+    with closing(build_shards(specs, plan.found_rows.source, plan.out, pool, rewrite, urgent_indices)) as shards:
         for index, receipt in shards:
             yield numbers[index], receipt

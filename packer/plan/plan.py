@@ -106,9 +106,9 @@ class Plan:
     @cached_property
     def rows(self) -> int:
         """The number of pieces without the pairs that are known to be bad."""
-        return sum(map(self._good, self.specs))
+        return sum(map(self.good_pieces, self.specs))
 
-    def _good(self, spec: ShardSpec) -> int:
+    def good_pieces(self, spec: ShardSpec) -> int:
         """Return the number of pieces of a shard without the pairs that are known to be bad."""
         bad = self._bad_keys
         return len(spec.pieces) - sum((spec.split, piece.ref.key) in bad for piece in spec.pieces if bad)
@@ -205,7 +205,7 @@ class Plan:
     def _bytes_of(self, spec: ShardSpec, recipe: Recipe) -> int:
         """Return the raw bytes of a shard."""
         if recipe.geometry.fit != NATIVE:
-            return self._good(spec) * int(recipe.row_bytes(spec.pieces[:1])[0])
+            return self.good_pieces(spec) * int(recipe.row_bytes(spec.pieces[:1])[0])
         return int(recipe.row_bytes(spec.pieces).sum())
 
     @property

@@ -47,7 +47,7 @@ def commit(out: Path | Store, recipe: Recipe, receipts: AllReceipts, before: Cur
     before = before or read_current(store)
     current = before.manifest
     manifest, table = next_manifest(max(kept_numbers(store), default=0) + 1, recipe, receipts)
-    _write_table(store, manifest.table, table)
+    put_table(store, manifest.table, table)
     if current is not None and current.same_data(manifest):
         _keep(store, current)
         return current
@@ -109,7 +109,8 @@ def _keep(store: Store, manifest: Manifest) -> None:
     _put_new(store, _kept_name(manifest.generation), manifest.to_text().encode())
 
 
-def _write_table(store: Store, digest: str, table: bytes) -> None:
+def put_table(store: Store, digest: str, table: bytes) -> None:
+    """Write a shard table with this SHA-256, unless it is there."""
     _put_new(store, table_path(Path(), digest).as_posix(), table)
 
 

@@ -10,6 +10,7 @@ import cv2
 
 from packer.workers.jobs import Job
 from packer.workers.tasks import NO_MEMORY, NoMemoryError, TaskRunner
+from packer.workers.waiting_jobs import Urgent, WaitingJobs, nothing_urgent
 
 Answer = TypeVar("Answer")
 
@@ -25,8 +26,12 @@ class InProcess:
         self.workers = workers
         self._tasks = self._new_tasks()
 
-    def run(self, jobs: Iterable[Job[Answer]], at_once: int) -> Generator[tuple[int, Answer], None, None]:
-        for job in jobs:
+    def run(
+        self, jobs: Iterable[Job[Answer]], at_once: int, urgent: Urgent = nothing_urgent
+    ) -> Generator[tuple[int, Answer], None, None]:
+        waiting = WaitingJobs(jobs, urgent)
+        while waiting:
+            job: Job[Answer] = waiting.take()
             answer = None
             while answer is None:
                 answer = self._next_answer(job)

@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterable
 from typing import Protocol, TypeVar
 
 from packer.workers.jobs import Job
+from packer.workers.waiting_jobs import Urgent, nothing_urgent
 
 Answer = TypeVar("Answer")
 
@@ -17,8 +18,11 @@ class Pool(Protocol):
     def workers(self) -> int:
         """The number of cores to use."""
 
-    def run(self, jobs: Iterable[Job[Answer]], at_once: int) -> Generator[tuple[int, Answer], None, None]:
-        """Yield (index, answer) of each job as it finishes. At most `at_once` jobs compute at a time.
+    def run(
+        self, jobs: Iterable[Job[Answer]], at_once: int, urgent: Urgent = nothing_urgent
+    ) -> Generator[tuple[int, Answer], None, None]:
+        """Yield (index, answer) of each job as it finishes. At most `at_once` jobs compute at a time. Those that are
+        wanted begin first.
 
         Closing the generator stops the rest.
         """

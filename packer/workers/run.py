@@ -19,6 +19,7 @@ from packer.shards.measure import MeasuredRow
 from packer.workers.jobs import HeadsJob, InspectJob, MeasureJob, OneTry, ShardJob
 from packer.workers.pool import Pool
 from packer.workers.supervisor import Supervisor
+from packer.workers.waiting_jobs import Urgent, nothing_urgent
 from readers.contract.receipt import Receipt
 
 Built = Generator[tuple[int, Receipt], None, None]
@@ -38,14 +39,22 @@ def open_pool(workers: int, task_timeout: int) -> Iterator[Pool]:
         yield pool
 
 
-def build_shards(specs: Sequence[ShardSpec], source: Source, out: Path, pool: Pool, rewrite: bool = False) -> Built:
-    """Build all shards, the largest first: the last ones then end at nearly the same time.
+def build_shards(
+    specs: Sequence[ShardSpec],
+    source: Source,
+    out: Path,
+    pool: Pool,
+    rewrite: bool = False,
+    urgent: Urgent = nothing_urgent,
+) -> Built:
+    """Build all shards, the wanted ones first, then the largest: the last ones then end at nearly the same time.
 
     With `rewrite`, the files of a shard are written although they are there, because their bytes are damaged.
     """
     order = sorted(range(len(specs)), key=lambda index: -specs[index].weight)
     text = source.to_text()
-    return pool.run((ShardJob(index, specs[index], text, out, rewrite) for index in order), pool.workers)
+    jobs = (ShardJob(index, specs[index], text, out, rewrite) for index in order)
+    return pool.run(jobs, pool.workers, urgent)
 
 
 def build_one(spec: ShardSpec, source: Source, out: Path, pool: Pool) -> Receipt:

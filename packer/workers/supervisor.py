@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Generator, Iterable, Sequence
 from multiprocessing.connection import wait
 from typing import Any, TypeVar
@@ -13,6 +12,7 @@ from packer.signals import blocked_signals
 from packer.workers.fork_server import start_fork_server
 from packer.workers.jobs import MOST_FAILURES, Job
 from packer.workers.process import Worker, WorkerCrashedError
+from packer.workers.waiting_jobs import Urgent, WaitingJobs, nothing_urgent
 from packer.workers.worker import READY, WRITING
 
 Answer = TypeVar("Answer")
@@ -35,14 +35,16 @@ class Supervisor:
     def __init__(self, workers: int, task_timeout: int) -> None:
         self.workers = workers
         self._task_timeout = task_timeout
-        self._waiting: deque[Job[Any]] = deque()
+        self._waiting = WaitingJobs(())
         self._processes: list[Worker] = []
         self._crashed_at_start = 0
         self._checked = time.monotonic()
         start_fork_server()
 
-    def run(self, jobs: Iterable[Job[Answer]], at_once: int) -> Generator[tuple[int, Answer], None, None]:
-        self._waiting = deque(jobs)
+    def run(
+        self, jobs: Iterable[Job[Answer]], at_once: int, urgent: Urgent = nothing_urgent
+    ) -> Generator[tuple[int, Answer], None, None]:
+        self._waiting = WaitingJobs(jobs, urgent)
         most = at_once + max(1, int(at_once * WRITING_SHARE))
         self._end(sorted(self._processes, key=lambda worker: not worker.ready)[most:])
         try:
@@ -65,7 +67,7 @@ class Supervisor:
         decoding = sum(worker.decoding for worker in self._processes)
         for worker in self._processes:
             if worker.ready and self._waiting and decoding < at_once:
-                worker.give(self._waiting.popleft())
+                worker.give(self._waiting.take())
                 decoding += 1
         busy = sum(worker.job is not None for worker in self._processes)
         missing = min(at_once - decoding, len(self._waiting))
@@ -76,7 +78,7 @@ class Supervisor:
             except WorkerCrashedError:
                 self._failed_at_start()
                 break  # a killed server may still count as alive: try again after the next tick
-        return busy > 0 or bool(self._waiting)
+        return busy > 0 or len(self._waiting) > 0
 
     def _share_cores(self, at_once: int) -> None:
         """Give the cores of workers that get no further job to those that still decode."""
@@ -105,7 +107,7 @@ class Supervisor:
             return None
         answer = job.read(text)
         if answer is None:
-            self._waiting.appendleft(job)
+            self._waiting.put_back(job)
             return None
         return job.index, answer
 
@@ -126,7 +128,7 @@ class Supervisor:
         self._processes.remove(worker)
         if worker.job is not None:
             worker.job.crashed(indices, cause or worker.cause())
-            self._waiting.appendleft(worker.job)
+            self._waiting.put_back(worker.job)
         elif not worker.ready:
             self._failed_at_start()
 

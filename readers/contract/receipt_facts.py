@@ -102,6 +102,12 @@ class ReceiptFacts:
     def stem(self) -> str:
         return shard_stem(self.split, self.fingerprint)
 
+    @classmethod
+    def planned(cls, split: str, fields: tuple[str, ...], rows: int, size: int) -> ReceiptFacts:
+        """Return what is known of a shard before it is built."""
+        nothing = np.empty(0, HASH), np.empty(0, np.int32)
+        return cls(split, "0" * 32, "0" * 64, fields, rows, rows, size, (), None, {}, *nothing)
+
 
 class AllReceipts(Mapping[int, ReceiptFacts]):
     """The facts of the receipts of a build by the numbers of their shards, in order. They may come in any order."""
@@ -144,12 +150,9 @@ class AllReceipts(Mapping[int, ReceiptFacts]):
     def add(self, shard: int, receipt: Receipt) -> None:
         """Add the facts of a receipt, which is not kept."""
         hashes, flat = _hashes(receipt.looks)
-        sums = self.statistics.setdefault(receipt.split, {})
-        for name, more in receipt.statistics.items():
-            sums[name] = sums[name] + more if name in sums else more
         for name, values in receipt.psnr.items():
             self.psnr.setdefault(name, PsnrCounts()).add(values)
-        self._facts[shard] = ReceiptFacts(
+        facts = ReceiptFacts(
             receipt.split,
             receipt.fingerprint,
             self._digest(receipt),
@@ -163,6 +166,14 @@ class AllReceipts(Mapping[int, ReceiptFacts]):
             hashes,
             flat,
         )
+        self.put(shard, facts, receipt.statistics)
+
+    def put(self, shard: int, facts: ReceiptFacts, statistics: Mapping[str, FieldStatistics]) -> None:
+        """Add facts of a shard, and its statistics."""
+        sums = self.statistics.setdefault(facts.split, {})
+        for name, more in statistics.items():
+            sums[name] = sums[name] + more if name in sums else more
+        self._facts[shard] = facts
 
     def _digest(self, receipt: Receipt) -> str:
         """Return the SHA-256 of a receipt's text. If the file has the known one, it is not encoded again."""

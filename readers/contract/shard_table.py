@@ -105,6 +105,13 @@ class ShardTable:
     def receipt(self, shard: int) -> str:
         return bytes(self._records["receipt"][shard]).decode("ascii", "replace")
 
+    def shards_at(self, rows: Sequence[int]) -> list[int]:
+        """Return the shard of each row."""
+        return [bisect_right(self._end, row) for row in rows] if len(rows) < FEW else self._shards_of(rows).tolist()
+
+    def _shards_of(self, rows: Sequence[int]) -> NDArray[np.intp]:
+        return self._end.searchsorted(np.asarray(rows, self._end.dtype), "right")
+
     def locate(self, row: int) -> tuple[int, int]:
         """Return the shard of a row, and the row's index in that shard."""
         shard = bisect_right(self._end, row)
@@ -114,7 +121,6 @@ class ShardTable:
         """Return the same for many rows, in a time that hardly depends on the number of shards."""
         if len(rows) < FEW:
             return map(self.locate, rows)
-        indices = np.asarray(rows, np.int64)
-        shards = self._end.searchsorted(indices.astype(self._end.dtype), "right")
+        indices, shards = np.asarray(rows, np.int64), self._shards_of(rows)
         before = np.where(shards > 0, self._end[shards - 1], 0).astype(np.int64)
         return zip(shards.tolist(), (indices - before).tolist(), strict=True)

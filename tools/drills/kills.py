@@ -117,7 +117,7 @@ def sabotaged(how: str | None) -> Iterator[None]:
         patches = _table_after_manifest()
     with ExitStack() as stack:
         for name, function in patches.items():
-            owner = packer.publish.generation if name == "_write_table" else FolderStore
+            owner = packer.publish.generation if name == "put_table" else FolderStore
             stack.enter_context(mock.patch.object(owner, name, function))
         yield
 
@@ -148,8 +148,8 @@ def _table_after_manifest() -> dict[str, Callable[..., object]]:
             waiting.pop()()
         return done
 
-    real_table = packer.publish.generation._write_table
-    wrapped: dict[str, Callable[..., object]] = {"_write_table": later}
+    real_table = packer.publish.generation.put_table
+    wrapped: dict[str, Callable[..., object]] = {"put_table": later}
     for name in ("create", "replace"):
         real = getattr(FolderStore, name)
         wrapped[name] = lambda store, name, *rest, real=real: then(real, store, name, *rest)

@@ -1,0 +1,156 @@
+"""Build a pack that is read at the same time: what its readers need next is built first, and readers hear of it.
+
+readers/contract/live.py describes the files. The bytes of the pack do not depend on the order: it is the same pack.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
+
+from packer.building.run_build import build_from, built_here
+from packer.errors import PackError
+from packer.plan.plan import Plan
+from packer.plan.request import request_of
+from packer.publish.atomic import write_atomic
+from packer.publish.generation import put_table
+from packer.publish.history import kept_numbers
+from packer.publish.next_manifest import next_manifest
+from packer.workers.pool import Pool
+from readers.contract.atomic import make_folder
+from readers.contract.errors import ReadError
+from readers.contract.live import BUILDER, BUILT, LIVE, READERS, WANTED, BuiltShard, note_built, read_wanted
+from readers.contract.manifest import GENERATIONS, MANIFEST, Manifest
+from readers.contract.receipt import Receipt
+from readers.contract.receipt_facts import AllReceipts, ReceiptFacts
+from readers.contract.statistics import no_rows
+from readers.contract.system import lock_file
+from readers.stores.folder_store import FolderStore
+
+LONELY = 60.0
+"""Seconds that a builder waits for its first reader."""
+LOWER = 10
+"""The priority that a builder takes off its own: the training gets its cores first."""
+
+
+class NoReaderError(PackError):
+    """All programs that read the pack have ended. The shards that are whole stay, and the next start goes on."""
+
+
+class LiveView:
+    """OUT/live as its builder sees it."""
+
+    def __init__(self, folder: Path, built: int) -> None:
+        self._folder, self._built = folder, built
+        self._started, self._was_read = time.monotonic(), False
+
+    def urgent(self) -> Iterator[int]:
+        """Yield the shards that readers need, the most urgent first."""
+        return read_wanted(self._folder / WANTED)
+
+    def note(self, number: int, shard: Receipt | ReceiptFacts) -> None:
+        """Tell readers that the files of a shard are there."""
+        note_built(self._built, number, BuiltShard(shard.fingerprint, shard.digest, shard.rows))
+
+    def check_readers(self) -> None:
+        """Raise NoReaderError if all readers have ended."""
+        is_read = _is_locked(self._folder / READERS)
+        self._was_read |= is_read
+        if not is_read and (self._was_read or time.monotonic() > self._started + LONELY):
+            raise NoReaderError("no program reads the pack any more; what is built so far stays")
+
+
+@contextmanager
+def live_view(plan: Plan) -> Iterator[LiveView]:
+    """Show readers the plan and the shards that are there. OUT must be locked."""
+    folder = plan.out / LIVE
+    for name in (GENERATIONS, WANTED):
+        make_folder(folder / name)
+    for left in (folder / WANTED).iterdir():
+        left.unlink()
+    manifest, table = next_manifest(max(kept_numbers(plan.out), default=0) + 1, plan.recipe, _as_planned(plan))
+    put_table(FolderStore(folder), manifest.table, table)
+    if not _is_shown(folder, manifest):
+        write_atomic(folder / MANIFEST, manifest.to_text())
+    (folder / READERS).touch()
+    (folder / BUILT).unlink(missing_ok=True)  # a reader of the build before has it open
+    built, lock = (os.open(folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644) for name in (BUILT, BUILDER))
+    view = LiveView(folder, built)
+    try:
+        for number, facts in plan.reused.items():
+            view.note(number, facts)
+        os.ftruncate(lock, 0)
+        lock_file(lock, wait=False)  # from here on readers trust the manifest
+        yield view
+    finally:
+        os.close(built)
+        os.close(lock)
+
+
+def live_shards(plan: Plan, pool: Pool, needs_readers: bool) -> Generator[tuple[int, Receipt], None, None]:
+    """Build the shards of a plan on this machine, the wanted ones first. Tell readers of each."""
+    if not plan.new_specs:
+        return  # readers open the published pack
+    with live_view(plan) as view, closing(built_here(plan, pool, urgent=view.urgent)) as shards:
+        for number, receipt in shards:
+            view.note(number, receipt)
+            yield number, receipt
+            if needs_readers:
+                view.check_readers()
+
+
+def _as_planned(plan: Plan) -> AllReceipts:
+    """Return facts of all shards in which no further row is bad."""
+    receipts = AllReceipts()
+    for number, spec in enumerate(plan.specs):
+        names = tuple(field.name for field in spec.fields)
+        rows, size = plan.good_pieces(spec), int(plan.recipe.row_bytes(spec.pieces).sum())
+        receipts.put(number, ReceiptFacts.planned(spec.split, names, rows, size), no_rows(spec.fields))
+    return receipts
+
+
+def _is_shown(folder: Path, manifest: Manifest) -> bool:
+    """Return whether readers see the same plan already: then the same manifest stays."""
+    try:
+        shown = Manifest.load(folder)
+    except (ReadError, OSError):
+        return False
+    return shown.generation == manifest.generation and shown.same_data(manifest)
+
+
+def _is_locked(path: Path) -> bool:
+    file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        lock_file(file, wait=False)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(file)
+    return False
+
+
+def main() -> None:
+    """Build as a program of readers: RAW, OUT and the options come as JSON."""
+    os.nice(LOWER)
+    asked = json.load(sys.stdin)
+    out = Path(asked["out"])
+    try:
+        request = request_of(asked["raw"], out, **asked["options"])
+        build_from(request, builder=partial(live_shards, needs_readers=True))
+    except NoReaderError as ended:
+        print(ended, file=sys.stderr)
+    except PackError as error:
+        if (out / LIVE).is_dir():
+            write_atomic(out / LIVE / BUILDER, str(error))
+        print(error, file=sys.stderr)
+        sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main()

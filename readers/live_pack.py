@@ -1,0 +1,277 @@
+"""`LivePack`: a pack that is read while it is built. A shard is asked for, and opened when it is built.
+
+It has the rows that were planned. A pair that turns out to be bad has no row: until the pack is opened again, another
+row of its shard stands for it.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+
+from readers.contract.atomic import machine
+from readers.contract.errors import ReadError
+from readers.contract.live import (
+    BUILDER,
+    BUILT,
+    LIVE,
+    MOST_WANTED,
+    READERS,
+    WANTED,
+    BuiltShard,
+    read_built,
+    write_wanted,
+)
+from readers.contract.manifest import SHARDS, Manifest
+from readers.contract.receipt import shard_stem
+from readers.contract.shard_table import ShardTable
+from readers.contract.statistics import FieldStatistics, Statistics, total
+from readers.contract.system import lock_file, open_to_read
+from readers.formats.column import ShardFacts
+from readers.pack import Pack
+from readers.stores.checksums import read_receipt
+from readers.stores.locks import ReadLock
+
+PAUSES = 0.005, 0.1
+"""Seconds between looks at a shard that is waited for: at first, and at most."""
+ASK = 0.3
+"""Seconds from one look at the shards that are needed to the next."""
+MOST_NAMED = 3
+"""A warning names at most this many bad pairs."""
+FIRST_SHARDS = 8
+"""The shards of each split, at most, from which statistics come as long as a pack is built."""
+
+
+class LiveShards:
+    """The shards of OUT/live as a reader sees them."""
+
+    def __init__(self, out: Path, restart: Callable[[], None] | None = None) -> None:
+        self._folder, self._restart = out / LIVE, restart
+        self._lock = ReadLock(self._folder / READERS)  # the builder goes on as long as a reader has it
+        self._file = open_to_read(self._folder / BUILT)
+        self._process = os.getpid()
+        self._wanted = self._own_file()
+        self._coming: tuple[int, ...] = ()
+        self._urgent: dict[int, None] = {}
+        self.at = lru_cache(1 << 16)(self._at)
+
+    def _own_file(self) -> Path:
+        return self._folder / WANTED / f"{machine()}-{os.getpid()}-{secrets.token_hex(4)}"
+
+    def known(self, number: int) -> BuiltShard | None:
+        """Return the facts of a shard; None if it is not built."""
+        with suppress(_NotBuiltError):
+            return self.at(number)
+        return None
+
+    def _at(self, number: int) -> BuiltShard:
+        shard = read_built(self._file, number)
+        if shard is None:
+            raise _NotBuiltError  # an error is not remembered
+        return shard
+
+    def wait(self, number: int) -> BuiltShard:
+        """Return the facts of a shard when it is built."""
+        shard, pause, looked = self.known(number), PAUSES[0], time.monotonic()
+        if shard is not None:
+            return shard
+        self._urgent[number] = None
+        try:
+            self._ask()
+            while (shard := self.known(number)) is None:
+                time.sleep(pause)
+                pause = min(PAUSES[1], 1.5 * pause)
+                if time.monotonic() > looked + 1:
+                    looked = time.monotonic()
+                    self._check_builder(number)
+        finally:
+            self._urgent.pop(number, None)
+        return shard
+
+    def need(self, numbers: Iterable[int]) -> None:
+        """Ask for shards that are needed next, in this order."""
+        self._coming = tuple(islice((number for number in numbers if self.known(number) is None), MOST_WANTED))
+        self._ask()
+
+    def _ask(self) -> None:
+        if self._process != os.getpid():  # a forked process has wishes of its own
+            self._process, self._wanted = os.getpid(), self._own_file()
+        numbers = dict.fromkeys([*self._urgent, *self._coming])
+        with suppress(OSError):  # the order is a wish; all shards come in the end
+            write_wanted(self._wanted, islice(numbers, MOST_WANTED))
+
+    def _check_builder(self, number: int) -> None:
+        """Raise ReadError if no builder is left for the shard."""
+        if builds(self._folder) or read_built(self._file, number) is not None:
+            return
+        why = (self._folder / BUILDER).read_text(errors="replace").strip()
+        if why or self._restart is None:
+            raise ReadError(
+                f"{self._folder.parent}: the pack is not built to its end: {why or 'its builder was killed'}"
+            )
+        self._restart()
+        self._file = open_to_read(self._folder / BUILT)
+
+    def close(self) -> None:
+        """Ask for nothing any more."""
+        with suppress(OSError):
+            self._wanted.unlink()
+
+
+class _NotBuiltError(Exception):
+    """A shard is not built yet."""
+
+
+def builds(folder: Path) -> bool:
+    """Return whether a builder works in this folder OUT/live."""
+    try:
+        file = open_to_read(folder / BUILDER)
+    except FileNotFoundError:
+        return False
+    try:
+        lock_file(file, shared=True, wait=False)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(file)
+    return False
+
+
+class LiveTable(ShardTable):
+    """The table of a plan. A row is located when its shard is built."""
+
+    def __init__(
+        self, planned: ShardTable, live: LiveShards, parts: Sequence[range], lacks_rows: Callable[[int], object]
+    ) -> None:
+        super().__init__(planned._records)
+        self._live, self._parts, self._lacks_rows = live, parts, lacks_rows
+
+    def fingerprint(self, shard: int) -> str:
+        return self._live.wait(shard).fingerprint
+
+    def receipt(self, shard: int) -> str:
+        return self._live.wait(shard).receipt
+
+    def locate(self, row: int) -> tuple[int, int]:
+        return self._there(*super().locate(row))
+
+    def locate_all(self, rows: Sequence[int]) -> Iterator[tuple[int, int]]:
+        for shard, inside in super().locate_all(rows):
+            yield self._there(shard, inside)
+
+    def _there(self, shard: int, inside: int) -> tuple[int, int]:
+        """Return where a planned row is, or the row that stands for it."""
+        rows = self._live.wait(shard).rows
+        if inside < rows:
+            return shard, inside
+        self._lacks_rows(shard)
+        part = next(part for part in self._parts if shard in part)
+        for other in (*range(shard, part.stop), *range(part.start, shard)):
+            if rows := self._live.wait(other).rows:
+                return other, inside % rows
+        raise ReadError(f"all pairs of shards {part.start} to {part.stop - 1} are bad; packer build says why")
+
+
+class LivePack(Pack):
+    """A pack that is being built, with the rows of its plan."""
+
+    def __init__(self, root: Path, live: LiveShards) -> None:
+        manifest = Manifest.load(root / LIVE)
+        planned = ShardTable.open(root / LIVE, manifest)
+        super().__init__(root, manifest, table=planned)
+        starts = [end - part.shards for end, part in zip(self._part_ends, self._parts, strict=True)]
+        parts = [range(start, end) for start, end in zip(starts, self._part_ends, strict=True)]
+        self._named = set[int]()
+        """The shards whose bad pairs were named."""
+        self.live, self.table = live, LiveTable(planned, live, parts, self._name_bad)
+
+    def _name_bad(self, number: int) -> None:
+        """Warn of the bad pairs of a shard, once."""
+        if number in self._named:
+            return
+        self._named.add(number)
+        receipt = read_receipt(self.root, self.stem(number), self.table.receipt(number))
+        bad = "; ".join(f"{reject.key}: {reject.reason}" for reject in receipt.rejects[:MOST_NAMED])
+        more = f"; and {len(receipt.rejects) - MOST_NAMED} more" if len(receipt.rejects) > MOST_NAMED else ""
+        words = "another row stands for it" if len(receipt.rejects) == 1 else "other rows stand for them"
+        warnings.warn(f"{self.root}: bad pair {bad}{more}; {words}", RuntimeWarning, stacklevel=2)
+
+    def is_near(self, number: int) -> bool:
+        """Return whether a shard can be opened without waiting for it."""
+        return self.live.known(number) is not None
+
+    def has_all(self, rows: range) -> bool:
+        """Return whether all shards with these rows are built."""
+        first, last = self.table.shards_at([rows.start, rows.stop - 1])
+        return all(map(self.is_near, range(first, last + 1)))
+
+    def measured(self) -> Manifest:
+        """Return the manifest with statistics of the first shards of each split."""
+        splits, read = [], 0
+        for split, shards, _ in self.splits():
+            sums = list[dict[str, FieldStatistics]]()
+            built = [number for number in shards if self.is_near(number)] or [shards[0]]
+            for number in built[:FIRST_SHARDS]:
+                receipt = read_receipt(self.root, self.stem(number), self.table.receipt(number))
+                sums.append(dict(receipt.statistics))
+                read += receipt.rows
+            statistics: Statistics = total(self.manifest.fields, sums)
+            splits.append(replace(split, statistics=statistics))
+        warnings.warn(
+            f"{self.root}: is being built; mean, deviation and weights count {read:,} of "
+            f"{self.manifest.rows:,} rows. Open it again, and all rows count",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+        return replace(self.manifest, splits=tuple(splits))
+
+    def stem(self, shard: int) -> Path:
+        """Return the common beginning of the paths of a shard's files."""
+        return self.root / SHARDS / shard_stem(self.split_of(shard).name, self.table.fingerprint(shard))
+
+    def _facts(self, number: int) -> ShardFacts:
+        return replace(super()._facts(number), rows=self.live.wait(number).rows)
+
+
+class Wishes:
+    """Asks for the shards of coming batches, in the order in which they are needed."""
+
+    def __init__(self, live: LiveShards, batches: Iterator[Sequence[int]]) -> None:
+        self._live, self._batches = live, batches
+        self._coming: deque[Sequence[int]] = deque()
+        self._asked = 0.0
+        self._top_up()
+
+    def received(self) -> None:
+        """Note that the next batch was received."""
+        if self._coming:
+            self._coming.popleft()
+        if time.monotonic() > self._asked + ASK:
+            self._top_up()
+
+    def close(self) -> None:
+        """Ask for nothing any more."""
+        self._live.close()
+
+    def _top_up(self) -> None:
+        needed = dict.fromkeys(shard for shards in self._coming for shard in shards)
+        missing = sum(self._live.known(shard) is None for shard in needed)
+        while missing < MOST_WANTED:
+            shards = next(self._batches, None)
+            if shards is None:
+                break
+            self._coming.append(shards)
+            new = dict.fromkeys(shard for shard in shards if shard not in needed)
+            missing += sum(self._live.known(shard) is None for shard in new)
+            needed |= new
+        self._live.need(needed)
+        self._asked = time.monotonic()
