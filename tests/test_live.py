@@ -129,6 +129,7 @@ def test_two_programs_share_a_builder_and_it_ends_after_them(raw: RawFolder, tmp
     while builds(out / LIVE) and time.monotonic() < until:
         time.sleep(0.05)
     assert not builds(out / LIVE)
+    assert wait_until_published(out).rows == 49
 
 
 def test_options_that_are_wrong_are_named(raw: RawFolder, tmp_path: Path) -> None:

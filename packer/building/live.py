@@ -97,11 +97,13 @@ def live_shards(plan: Plan, pool: Pool, needs_readers: bool) -> Generator[tuple[
     """Build the shards of a plan on this machine, the wanted ones first. Tell readers of each."""
     if not plan.new_specs:
         return  # readers open the published pack
+    left = len(plan.new_specs)
     with live_view(plan) as view, closing(built_here(plan, pool, urgent=view.urgent)) as shards:
         for number, receipt in shards:
             view.note(number, receipt)
+            left -= 1
             yield number, receipt
-            if needs_readers:
+            if needs_readers and left:
                 view.check_readers()
 
 
