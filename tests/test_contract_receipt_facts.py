@@ -164,8 +164,8 @@ def test_images_that_are_the_same_are_found_and_only_their_keys_are_read(shards:
         return [image.key for image in images[shard]]
 
     alone = ImageHashes.of(every)
-    hashes = ImageHashes(alone.hashes, alone.flat, starts, ["ab"[number % 2] for number in range(len(shards))], keys)
-    assert hashes.hashes.dtype == HASH
+    hashes = ImageHashes(alone.parts, alone.flat, starts, ["ab"[number % 2] for number in range(len(shards))], keys)
+    assert all(part.dtype == HASH for part in hashes.parts)
     found = find_mistakes(hashes, [])
     assert found == find_mistakes(alone, [])
     groups = [each.pairs for each in found.items if each.kind in ("leakage", "duplicates")]

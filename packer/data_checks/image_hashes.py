@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from readers.contract.receipt import FLAT
 from readers.contract.receipt_facts import HASH, AllReceipts
 
+TOGETHER = 1 << 20
+"""Images that are looked up at once."""
 NEAR_BITS = 3
 """Two pictures are nearly the same if at most this many of the 64 bits of their difference hashes differ."""
 MOST_TOGETHER = 256
@@ -35,8 +37,8 @@ class HashedImage(NamedTuple):
 class ImageHashes:
     """The hashes of images in order. The images of a shard follow each other."""
 
-    hashes: NDArray[Any]
-    """The hash of each image, of the dtype HASH."""
+    parts: Sequence[NDArray[Any]]
+    """The hash of each image, of the dtype HASH, in arrays one after the other."""
     flat: NDArray[np.int64]
     """The images of one colour."""
     starts: NDArray[np.int64]
@@ -52,7 +54,9 @@ class ImageHashes:
         flat = [index for index, image in enumerate(images) if image.hash.endswith(FLAT)]
         digits = "".join(image.hash.replace(FLAT, "0" * 16) for image in images)
         hashes, splits = np.frombuffer(bytes.fromhex(digits), HASH), [image.split for image in images]
-        return cls(hashes, np.array(flat, np.int64), np.arange(len(images)), splits, lambda index: [images[index].key])
+        return cls(
+            [hashes], np.array(flat, np.int64), np.arange(len(images)), splits, lambda index: [images[index].key]
+        )
 
     @classmethod
     def of_receipts(cls, receipts: AllReceipts, keys: Callable[[int], Iterable[str]]) -> ImageHashes:
@@ -66,17 +70,24 @@ class ImageHashes:
         ends = np.cumsum([0, *(len(facts.hashes) for facts in shards)])
         flat = [facts.flat + start for facts, start in zip(shards, ends, strict=False)]
         return cls(
-            np.concatenate([np.empty(0, HASH), *(facts.hashes for facts in shards)]),
+            [np.empty(0, HASH), *(facts.hashes for facts in shards)],
             np.concatenate([np.empty(0, np.int64), *flat]),
             ends[:-1],
             [facts.split for facts in shards],
             kept,
         )
 
-    @property
-    def textured(self) -> NDArray[np.int64]:
-        """The images that have more than one colour."""
-        return np.delete(np.arange(len(self.hashes)), self.flat)
+    def numbers(self, name: str) -> NDArray[Any]:
+        """Return a part of all hashes as numbers."""
+        dtype = HASH[name].newbyteorder("=")
+        return np.concatenate([part[name].astype(dtype) for part in self.parts])
+
+    def of_images(self, images: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the hashes of some images, which ascend."""
+        ends = np.cumsum([len(part) for part in self.parts])
+        bounds = images.searchsorted(ends)
+        some = zip(self.parts, ends, [0, *bounds[:-1]], bounds, strict=True)
+        return np.concatenate([part[images[first:last] - (end - len(part))] for part, end, first, last in some])
 
     def split(self, image: int) -> str:
         return self.splits[int(np.searchsorted(self.starts, image, "right")) - 1]
@@ -96,10 +107,9 @@ class ImageHashes:
 
 def find_same(images: ImageHashes) -> Iterator[list[int]]:
     """Yield groups of images with equal hashes."""
-    textured = images.textured
-    again = _occurring_again(images.hashes["crc32"][textured].astype(np.uint32))
-    some = textured[again]
-    crc32, bits = (images.hashes[name][some].astype(f"u{size}") for name, size in (("crc32", 4), ("bits", 8)))
+    some = np.setdiff1d(_occurring_again(images.numbers("crc32")), images.flat, assume_unique=True)
+    hashes = images.of_images(some)
+    crc32, bits = (hashes[name].astype(f"u{size}") for name, size in (("crc32", 4), ("bits", 8)))
     order = np.lexsort((bits, crc32))
     differ = (np.diff(crc32[order]) != 0) | (np.diff(bits[order]) != 0)
     starts = np.flatnonzero(np.append(True, differ))[: len(some)]
@@ -112,16 +122,18 @@ def _occurring_again(numbers: NDArray[np.uint32]) -> NDArray[np.intp]:
     """Return the indices of the numbers that occur more than once, without a sorted index of all of them."""
     ordered = np.sort(numbers)
     several = ordered[1:][ordered[1:] == ordered[:-1]]
-    if not len(several):
-        return np.empty(0, np.intp)
-    nearest = np.minimum(np.searchsorted(several, numbers), len(several) - 1)
-    return np.flatnonzero(several[nearest] == numbers)
+    again = [np.empty(0, np.intp)]
+    for first in range(0, len(numbers) if len(several) else 0, TOGETHER):
+        part = numbers[first : first + TOGETHER]
+        nearest = np.minimum(np.searchsorted(several, part), len(several) - 1)
+        again.append(first + np.flatnonzero(several[nearest] == part))
+    return np.concatenate(again)
 
 
 def find_near(images: ImageHashes) -> list[tuple[int, int]]:
     """Return pairs across splits whose hashes differ in few bits. One of the four parts of 16 bits is then equal."""
-    textured = images.textured
-    hashes = images.hashes["bits"][textured].astype(np.uint64)
+    textured = np.delete(np.arange(sum(map(len, images.parts))), images.flat)
+    hashes = images.numbers("bits")[textured]
     close_pairs: set[tuple[int, int]] = set()
     for shift in (0, 16, 32, 48):
         parts = ((hashes >> np.uint64(shift)) & np.uint64(0xFFFF)).astype(np.uint16)
@@ -131,7 +143,12 @@ def find_near(images: ImageHashes) -> list[tuple[int, int]]:
             if 1 < len(group) <= MOST_TOGETHER:
                 close_pairs |= _close(hashes, group)
     pairs = [(int(textured[a]), int(textured[b])) for a, b in sorted(close_pairs)]
-    return [(a, b) for a, b in pairs if images.split(a) != images.split(b) and images.hashes[a] != images.hashes[b]]
+    crc32, bits = images.numbers("crc32"), images.numbers("bits")
+
+    def differ(a: int, b: int) -> bool:
+        return bool(crc32[a] != crc32[b] or bits[a] != bits[b])
+
+    return [(a, b) for a, b in pairs if images.split(a) != images.split(b) and differ(a, b)]
 
 
 def _close(hashes: NDArray[np.uint64], group: NDArray[np.intp]) -> set[tuple[int, int]]:

@@ -42,17 +42,25 @@ class RowStates:
 
     def of(self, numbers: NDArray[np.intp]) -> NDArray[np.int64]:
         """Return the state of each row with these numbers."""
-        self.ask(numbers)
+        new = np.sort(numbers[~self._asked[numbers]])
+        self._ask_for(new[np.diff(new, prepend=-1) > 0])  # numpy.unique would import numpy.ma: a tenth of a quiet night
         return self._states[numbers]
 
-    def ask(self, numbers: NDArray[np.intp]) -> None:
-        """Ask for the states of all of these rows that are not known yet, very many together."""
-        new = np.sort(numbers[~self._asked[numbers]])
-        new = new[np.diff(new, prepend=-1) > 0]  # numpy.unique would import numpy.ma: a tenth of a quiet night
-        for first in range(0, len(new), CHUNK):
-            some = new[first : first + CHUNK]
-            self._states[some] = self._source.states(self._refs.take(some))
-        self._asked[new] = True
+    def ask(self, marked: NDArray[np.bool_]) -> None:
+        """Ask for the states of all marked rows that are not known yet, very many together."""
+        waiting = np.empty(0, np.intp)
+        for first in range(0, len(marked), CHUNK):
+            part = slice(first, first + CHUNK)
+            waiting = np.append(waiting, first + np.flatnonzero(marked[part] & ~self._asked[part]))
+            if len(waiting) >= CHUNK:
+                self._ask_for(waiting)
+                waiting = waiting[:0]
+        self._ask_for(waiting)
+
+    def _ask_for(self, numbers: NDArray[np.intp]) -> None:
+        if len(numbers):
+            self._states[numbers] = self._source.states(self._refs.take(numbers))
+            self._asked[numbers] = True
 
 
 class RowsByParts:
@@ -93,30 +101,33 @@ class PreviousBuild:
         """Return (N, sides): the sizes of unchanged rows whose headers were judged by the same rules, else 0."""
         if self._trust == DIGEST:
             return np.zeros((len(self._refs), self._sides), np.uint32)
-        same, sizes = self._compare([shard for shard in self._stamps if shard.judged == judged])
-        sizes[~same | (sizes == 0).any(1)] = 0
+        sizes = np.zeros((len(self._refs), self._sides), np.uint32)
+        same = self._compare([shard for shard in self._stamps if shard.judged == judged], sizes)
+        for first in range(0, len(sizes), CHUNK):
+            some, part = sizes[first : first + CHUNK], same[first : first + CHUNK]
+            some[~part | (some == 0).any(1)] = 0
         return sizes
 
     def unchanged(self, recipe: str) -> NDArray[np.bool_]:
         """Return which rows are in a shard of this recipe and did not change."""
-        same, _ = self._compare([shard for shard in self._stamps if shard.recipe == recipe])
-        return same
+        return self._compare([shard for shard in self._stamps if shard.recipe == recipe])
 
-    def _compare(self, stamps: Sequence[StoredStamps]) -> tuple[NDArray[np.bool_], NDArray[np.uint32]]:
-        """Return which rows are in the state of their newest stamp, and the picture sizes in these stamps."""
-        sizes, same = np.zeros((len(self._refs), self._sides), np.uint32), np.zeros(len(self._refs), np.bool_)
+    def _compare(self, stamps: Sequence[StoredStamps], sizes: NDArray[np.uint32] | None = None) -> NDArray[np.bool_]:
+        """Return which rows are in the state of their newest stamp, and fill in the picture sizes in these stamps."""
+        same = np.zeros(len(self._refs), np.bool_)
         newest = np.full(len(self._refs), -1, np.int32)
         for index, shard in enumerate(map(StoredStamps.load, stamps)):
             numbers, present = self._found(shard)
-            sizes[numbers] = shard.records["size"][present]
+            if sizes is not None:
+                sizes[numbers] = shard.records["size"][present]
             newest[numbers] = np.where(shard.records["state"][present, 0] == UNKNOWN, -1, index)
-        self._states.ask(np.flatnonzero(newest >= 0))
+        self._states.ask(newest >= 0)
         for index, shard in enumerate(map(StoredStamps.load, stamps)):
             numbers, present = self._found(shard)
             compared = newest[numbers] == index
             states = shard.records["state"][present][compared]
             same[numbers[compared]] = (states == self._states.of(numbers[compared])).all(1)
-        return same, sizes
+        return same
 
     def _found(self, shard: ShardStamps) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """Return the numbers that rows of a shard have now, and which of its rows these are."""

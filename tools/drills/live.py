@@ -2,8 +2,8 @@
 
     tools/run drills.live [--rounds 300] [--seed 1]
 
-Two ranks read an epoch of a pack that is built while they read. At a random time one rank, both, the builder, one of its
-workers, or all of them get SIGKILL; ranks are then started again. In the end the two ranks together must have read
+Two ranks read an epoch of a pack that is built while they read. At a random time one rank, both, the builder, one of
+its workers, or all of them get SIGKILL; ranks are then started again. In the end the two ranks together must have read
 every row once, with the pixels that `packer build` packs, the pack must have the same bytes as its, and nothing
 unfinished may be left. Exits 1 if any of this fails.
 """
@@ -22,6 +22,7 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from program import parser
 from scenes.noise import write_noise
@@ -32,7 +33,7 @@ from readers.contract.live import LIVE
 from readers.contract.manifest import GENERATIONS, MANIFEST, Manifest
 
 PAIRS, SIDE, CLASSES, RANKS = 120, 48, 4, 2
-OPTIONS = {"classes": CLASSES, "labels": "index", "shard_size": "64KiB"}
+OPTIONS: dict[str, Any] = {"classes": CLASSES, "labels": "index", "shard_size": "64KiB"}
 TRAINING = f"""
 import sys, zlib
 from readers import Window, open_dataset
