@@ -15,6 +15,7 @@ from drills.published import same
 from stub_airflow import run_pipeline
 
 PAGE = (REPO / "docs/guide/cluster.md").read_text()
+SLURM = REPO / "docs/recipes/slurm_build.sbatch"
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 PACKER = """#!{python}
 import sys
@@ -26,17 +27,18 @@ main()
 """
 SBATCH = """#!/bin/bash
 # Runs the tasks of an array, or the command of --wrap, at once.
-for word in "$@"; do
-  case $word in
-    --array=*) tasks=${word#*=} ;;
-    --dependency=*) [ "$word" = --dependency=afterok:7 ] || exit 9 ;;
+while [[ $1 == --* ]]; do
+  case $1 in
+    --array=*) tasks=${1#*=} ;;
+    --dependency=*) [ "$1" = --dependency=afterok:7 ] || exit 9 ;;
+    --wrap) sh -c "$2"; exit ;;
   esac
+  shift
 done
-[ "${@: -2:1}" != --wrap ] || { sh -c "${@: -1}"; exit; }
 case $tasks in *-*) tasks=$(seq -s, "${tasks%-*}" "${tasks#*-}") ;; esac
 for task in ${tasks//,/ }; do
   [ ! -e "skip-$task" ] || continue
-  SLURM_ARRAY_JOB_ID=7 SLURM_ARRAY_TASK_ID=$task SLURM_CPUS_PER_TASK=1 bash "${@: -1}" >&2 || exit
+  SLURM_ARRAY_JOB_ID=7 SLURM_ARRAY_TASK_ID=$task SLURM_CPUS_PER_TASK=1 bash "$@" >&2 || exit
 done
 echo 7
 """
@@ -86,11 +88,9 @@ def shell(script: str, root: Path, **variables: str) -> subprocess.CompletedProc
 
 
 def test_slurm_plans_builds_and_publishes(root: Path, whole: Path) -> None:
-    part, submit, rest = blocks("bash")
-    part = part.replace("/16", "/3")
-    (root / "part.sh").write_text(script_here(part, root))
+    submit, rest = (text.replace("1-16", "1-3").replace(" 16 ", " 3 ") for text in blocks("bash"))
+    shutil.copy(SLURM, root)
     (root / "skip-2").touch()  # this part is lost
-    submit = submit.replace("1-16", "1-3")
     done = shell(submit, root)
     assert (done.returncode, "run the parts again: 2/3" in done.stderr) == (1, True), done.stderr
     (root / "skip-2").unlink()
@@ -103,11 +103,10 @@ def test_slurm_plans_builds_and_publishes(root: Path, whole: Path) -> None:
 
 
 def test_slurm_requeues_a_part_that_may_be_tried_again(root: Path) -> None:
-    part, *_ = blocks("bash")
     variables = {"SLURM_ARRAY_JOB_ID": "7", "SLURM_ARRAY_TASK_ID": "3", "SLURM_CPUS_PER_TASK": "1"}
     for code, requeued in ((2, False), (75, True)):
         (root / "bin/packer").write_text(f"#!/bin/sh\nexit {code}\n")
-        assert shell(part, root, **variables).returncode == code
+        assert shell(f"bash {SLURM} 16 plan out", root, **variables).returncode == code
         assert (root / "scontrol.log").exists() == requeued
     assert (root / "scontrol.log").read_text() == "requeue 7_3\n"
 

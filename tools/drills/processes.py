@@ -48,10 +48,14 @@ def start(
     )
 
 
+def alive() -> list[Process]:
+    """Return every live process."""
+    return [process for process in map(_read, Path("/proc").glob("[0-9]*")) if process is not None]
+
+
 def session(number: int) -> list[Process]:
     """Return every live process of a session."""
-    found = map(_read, Path("/proc").glob("[0-9]*"))
-    return [process for process in found if process is not None and process.session == number]
+    return [process for process in alive() if process.session == number]
 
 
 def _read(path: Path) -> Process | None:
@@ -61,6 +65,12 @@ def _read(path: Path) -> Process | None:
     except OSError:  # it has ended
         return None
     return None if state in "ZX" else Process(int(path.name), int(parent), int(number), command)
+
+
+def builder_of(part: str) -> int | None:
+    """Return the process that builds a part such as 2/6 of a plan, if one runs."""
+    option = f"\0--part\0{part}\0"
+    return next((process.number for process in alive() if option in process.command), None)
 
 
 def workers(build: subprocess.Popen[str]) -> list[int]:
