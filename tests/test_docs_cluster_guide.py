@@ -129,6 +129,15 @@ def test_the_pods_of_kubernetes_build_all_parts(root: Path, whole: Path) -> None
     assert same(root / "out", whole)
 
 
+def test_kubernetes_knows_every_word_of_the_job() -> None:
+    kubernetes = pytest.importorskip("kubernetes_validate", reason="pip install kubernetes-validate")
+    yaml = pytest.importorskip("yaml", reason="PyYAML comes with MkDocs")
+    (text,) = blocks("yaml")
+    kubernetes.validate(yaml.safe_load(text), kubernetes.latest_version(), strict=True)
+    with pytest.raises(kubernetes.ValidationError):
+        kubernetes.validate(yaml.safe_load(text.replace("backoff", "backof")), kubernetes.latest_version(), strict=True)
+
+
 @pytest.mark.long
 def test_airflow_maps_the_parts(root: Path, whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code, _ = blocks("python")

@@ -54,7 +54,7 @@ def drill(folder: Path, airflow: str, pairs: int) -> Tally:
     with (folder / "log").open("w") as log:
         run = subprocess.Popen([airflow, "dags", "test", "segpack_parts"], env=variables, stdout=log, stderr=log)
     wait(LONG, lambda: has_begun(folder) or run.poll() is not None, f"part {KILLED} has a shard")
-    number = builder_of(KILLED)
+    number = builder_of(KILLED, folder / "out")
     if number is None:
         raise RuntimeError(f"part {KILLED} was not killed:\n{(folder / 'log').read_text()}")
     os.kill(number, signal.SIGKILL)
@@ -72,7 +72,7 @@ def drill(folder: Path, airflow: str, pairs: int) -> Tally:
 def has_begun(folder: Path) -> bool:
     """Return whether the part to kill runs and has a shard."""
     numbers = [int(path.name.partition("-")[0]) for path in folder.glob("out/tickets/*/*-*-*")]
-    return builder_of(KILLED) is not None and any(number % PARTS == 1 for number in numbers)
+    return builder_of(KILLED, folder / "out") is not None and any(number % PARTS == 1 for number in numbers)
 
 
 def main() -> None:

@@ -67,10 +67,18 @@ def _read(path: Path) -> Process | None:
     return None if state in "ZX" else Process(int(path.name), int(parent), int(number), command)
 
 
-def builder_of(part: str) -> int | None:
-    """Return the process that builds a part such as 2/6 of a plan, if one runs."""
-    option = f"\0--part\0{part}\0"
-    return next((process.number for process in alive() if option in process.command), None)
+def below(numbers: Sequence[int]) -> list[int]:
+    """Return the live processes that these have started, and those that they have started, parents first."""
+    processes, found = alive(), list(numbers)
+    for number in found:  # it grows
+        found += [process.number for process in processes if process.parent == number]
+    return found[len(numbers) :]
+
+
+def builder_of(part: str, out: Path) -> int | None:
+    """Return the process that builds a part such as 2/6 of a plan into a folder, if one runs."""
+    option, last = f"\0--part\0{part}\0", f"\0{out}\0"
+    return next((each.number for each in alive() if option in each.command and each.command.endswith(last)), None)
 
 
 def workers(build: subprocess.Popen[str]) -> list[int]:

@@ -1,4 +1,4 @@
-"""Build a plan by the array job of the guide on a real Slurm, preempted, requeued, killed and failed on the way.
+"""Build a plan by the array job of the guide on a real Slurm, preempted, requeued and killed on the way.
 
     tools/run drills.slurm [--root FOLDER] [--folder FOLDER] [--pairs 20000]
 
@@ -33,9 +33,10 @@ from drills.waiting import wait
 from readers.contract.manifest import MANIFEST
 
 SCRIPT = REPO / "docs" / "recipes" / "slurm_build.sbatch"
-PREEMPTED, REQUEUED, WORKER_KILLED, BUSY, KILLED, QUIET = TASKS = range(1, 7)
-NAMES = ("preempted", "scontrol requeue", "a worker killed", "ended with 75", "packer killed", "left alone")
+PREEMPTED, REQUEUED, WORKER_KILLED, BUSY, KILLED, LOST = TASKS = range(1, 7)
+NAMES = ("preempted", "scontrol requeue", "a worker killed", "ended with 75", "packer killed", "node lost")
 PARTS = len(TASKS)
+INTERRUPTED = (PREEMPTED, REQUEUED, LOST)
 OPTIONS = ("--classes", "9", "--labels", "index", "--size", "128x128", "--shard-size", "2MiB")
 SOON = 5.0
 """Seconds from SIGTERM to the end of a part."""
@@ -78,6 +79,25 @@ class Array:
         path = self.folder / f"{task}.log"
         return path.read_text() if path.exists() else ""
 
+    def packer(self, task: int) -> int | None:
+        """Return the process that builds the part of a task, if it runs."""
+        return builder_of(f"{task}/{PARTS}", self.folder / "out")
+
+    def worker(self, task: int) -> int | None:
+        """Return a worker process of it, a child of its fork server."""
+        number = self.packer(task)
+        processes = alive() if number else []
+        servers = {process.number for process in processes if process.parent == number}
+        return next((process.number for process in processes if process.parent in servers), None)
+
+    def seconds_to_end(self, task: int, asked: Callable[[], object]) -> float:
+        """Return how long the process of a part still lives after something was asked for."""
+        number = self.packer(task)
+        asked()
+        begin = time.monotonic()
+        wait(LONG, lambda: self.packer(task) != number, f"part {task} has ended")
+        return time.monotonic() - begin
+
     def has_ended(self) -> bool:
         """Return whether no job waits or runs."""
         states = {job["JobState"] for job in map(self.cluster.job, (self.number, self.commit))}
@@ -85,51 +105,34 @@ class Array:
         return not states & WAITING
 
 
-def packer_of(task: int) -> int | None:
-    """Return the process that builds the part of a task, if it runs."""
-    return builder_of(f"{task}/{PARTS}")
-
-
-def worker_of(task: int) -> int | None:
-    """Return a worker process of it, a child of its fork server."""
-    processes = alive()
-    servers = {process.number for process in processes if process.parent == packer_of(task)}
-    return next((process.number for process in processes if process.parent in servers), None)
-
-
-def seconds_to_end(task: int, asked: Callable[[], object]) -> float:
-    """Return how long the process of a part still lives after something was asked for."""
-    number = packer_of(task)
-    asked()
-    begin = time.monotonic()
-    wait(2 * SOON, lambda: packer_of(task) != number, f"part {task} ends")
-    return time.monotonic() - begin
-
-
 def have_begun(array: Array) -> bool:
     """Return whether all parts run and have some shards, except for the one that answers 75."""
     tickets = [path.name.partition("-")[0] for path in array.folder.glob("out/tickets/*/*-*-*")]
     shards = Counter(int(number) % PARTS + 1 for number in tickets)
-    return all(shards[task] >= BEGUN and packer_of(task) for task in TASKS if task != BUSY)
+    return all(shards[task] >= BEGUN and array.packer(task) for task in TASKS if task != BUSY)
 
 
 def is_preempted(array: Array) -> bool:
     """Return whether Slurm has told a task to end; or it has ended before, which `check_tasks` finds."""
-    return "PREEMPTION" in array.log(PREEMPTED) or packer_of(PREEMPTED) is None
+    return "PREEMPTION" in array.log(PREEMPTED) or array.packer(PREEMPTED) is None
 
 
 def make_trouble(array: Array, tally: Tally) -> None:
-    """Requeue a task, kill a process of two others, and let an urgent job take the node of another."""
+    """Requeue a task, kill a process of two others and a node, and let an urgent job take the node of another."""
     run = array.cluster.run
     wait(LONG, lambda: have_begun(array), "all parts have begun")
-    seconds = [seconds_to_end(REQUEUED, lambda: run("scontrol", "requeue", f"{array.number}_{REQUEUED}"))]
-    for number in (worker_of(WORKER_KILLED), packer_of(KILLED)):
-        if number is None:
-            raise RuntimeError("a part has ended before it was killed; take more --pairs")
-        os.kill(number, signal.SIGKILL)
+    seconds = [array.seconds_to_end(REQUEUED, lambda: run("scontrol", "requeue", f"{array.number}_{REQUEUED}"))]
+    worker, killed, lost = array.worker(WORKER_KILLED), array.packer(KILLED), array.packer(LOST)
+    if worker is None or killed is None or lost is None:
+        raise RuntimeError("a part has ended before it was killed; take more --pairs")
+    os.kill(worker, signal.SIGKILL)
+    os.kill(killed, signal.SIGKILL)
+    array.cluster.lose(array.task(LOST)["NodeList"], lost)
     node = f"--nodelist={array.task(PREEMPTED)['NodeList']}"
     array.cluster.submit("--partition=urgent", node, "--output=/dev/null", "--wrap", "sleep 5")
-    seconds.append(seconds_to_end(PREEMPTED, lambda: wait(LONG, lambda: is_preempted(array), "a task is preempted")))
+    seconds.append(
+        array.seconds_to_end(PREEMPTED, lambda: wait(LONG, lambda: is_preempted(array), "a task is preempted"))
+    )
     tally.counts["ms to end"] = round(1000 * max(seconds))
     tally.demand(max(seconds) < SOON, f"a part ended {max(seconds):.1f} s after SIGTERM")
 
@@ -146,9 +149,9 @@ def check_tasks(array: Array) -> dict[str, Tally]:
         counts = [tuple(map(int, numbers)) for numbers in re.findall(r"(\d+) shards? built, (\d+) were there", log)]
         tally.demand(len(counts) == (task != KILLED), f"was not done once:\n{log}")
         built, found = counts[-1] if counts else (0, 0)
-        tally.demand((found > 0) == (task in (PREEMPTED, REQUEUED)), f"found {found} shards of an earlier run")
+        tally.demand((found > 0) == (task in INTERRUPTED), f"found {found} shards of an earlier run")
         runs = 1 + int(facts["Restarts"])
-        tally.demand(runs == 1 + (task in (PREEMPTED, REQUEUED, BUSY)), f"has run {runs} times")
+        tally.demand(runs == 1 + (task in (*INTERRUPTED, BUSY)), f"has run {runs} times")
         tally.counts.update({"runs": runs, "shards built": built, "were there": found})
         tallies[name] = tally
     return tallies
@@ -156,14 +159,13 @@ def check_tasks(array: Array) -> dict[str, Tally]:
 
 def drill(folder: Path, root: Path | None, pairs: int) -> dict[str, Tally]:
     """Build a plan by the array job and by one process. Return what was found, by task and for all."""
-    raw, out, bin_folder, whole = folder / "raw", folder / "out", folder / "bin", Tally()
+    raw, out, commands, whole = folder / "raw", folder / "out", folder / "bin", Tally()
     make_linked_streets(raw, pairs)
     must("plan", "--quiet", *OPTIONS, raw, folder / "plan")
-    bin_folder.mkdir()
-    (bin_folder / "packer").write_text(PACKER.format(busy=BUSY, folder=folder, python=sys.executable))
-    (bin_folder / "packer").chmod(0o755)
-    os.environ["PATH"] = f"{bin_folder}:{os.environ['PATH']}"
-    with SlurmCluster(folder, PARTS, root) as cluster:
+    commands.mkdir()
+    (commands / "packer").write_text(PACKER.format(busy=BUSY, folder=folder, python=sys.executable))
+    (commands / "packer").chmod(0o755)
+    with SlurmCluster(folder, PARTS, root, commands) as cluster:
         array = Array.submit(cluster, folder, f"1-{PARTS}")
         make_trouble(array, whole)
         wait(LONG, array.has_ended, "the array has ended")

@@ -11,11 +11,13 @@ import os
 import re
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
+from drills.processes import alive, below
 from drills.waiting import wait
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "slurmstepd", "sbatch", "scancel", "scontrol", "sinfo")
@@ -39,6 +41,7 @@ ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
+SlurmdTimeout=20
 SlurmdParameters=config_overrides
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
@@ -53,11 +56,14 @@ NODE = "NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=
 class SlurmCluster:
     """The daemons, until the end of a `with` block. A node has one CPU, whatever this machine has."""
 
-    def __init__(self, folder: Path, nodes: int, root: Path | None) -> None:
+    def __init__(self, folder: Path, nodes: int, root: Path | None, commands: Path) -> None:
+        """Jobs find their commands in the folder `commands` first."""
         self.folder, self.root = folder, root
         self.nodes = [f"node{number}" for number in range(nodes)]
         self._variables = variables(root) | {"SLURM_CONF": str(folder / "slurm.conf")}
+        self._variables["PATH"] = f"{commands}:{self._variables['PATH']}"
         self._paths = programs(root)
+        self._slurmd: dict[str, subprocess.Popen[bytes]] = {}
         self._stack = ExitStack()
 
     def __enter__(self) -> SlurmCluster:
@@ -67,7 +73,7 @@ class SlurmCluster:
             wait(LIMIT, (self.folder / "munge.socket").exists, "munged has a socket")
             self._start("slurmctld", "-D")
             for name in self.nodes:
-                self._start("slurmd", "-D", "-N", name, "-d", self._paths["slurmstepd"])
+                self._slurmd[name] = self._start("slurmd", "-D", "-N", name, "-d", self._paths["slurmstepd"])
             wait(LIMIT, self._is_idle, "all nodes are idle")
         except BaseException:
             self._stack.close()
@@ -86,6 +92,15 @@ class SlurmCluster:
         """Return the facts of a job, or of a task such as 7_3, by the names that Slurm gives them."""
         return dict(re.findall(r"(\w+)=(\S*)", self.run("scontrol", "--oneliner", "show", "job", number)))
 
+    def lose(self, node: str, process: int) -> None:
+        """Kill a node, and the script on it that has started a process, as if its power failed."""
+        parents = {each.number: each.parent for each in alive()}
+        step = parents[parents[process]]
+        self._slurmd[node].kill()
+        for number in (step, *below([step])):
+            with suppress(ProcessLookupError):
+                os.kill(number, signal.SIGKILL)
+
     def run(self, name: str, *options: object) -> str:
         """Run a command of Slurm, and return what it prints. Raise RuntimeError if it fails."""
         done = self._run(name, *options)
@@ -99,13 +114,14 @@ class SlurmCluster:
             command, env=self._variables, cwd=self.folder, capture_output=True, text=True, check=False
         )
 
-    def _start(self, name: str, *options: str) -> None:
+    def _start(self, name: str, *options: str) -> subprocess.Popen[bytes]:
         """Start a daemon that is ended at the end of the block, the last one first."""
         with (self.folder / f"{name}.log").open("a") as log:
             command = [self._paths[name], *options]
             daemon = subprocess.Popen(command, env=self._variables, cwd=self.folder, stdout=log, stderr=log)
         self._stack.callback(daemon.wait)
         self._stack.callback(daemon.terminate)
+        return daemon
 
     def _is_idle(self) -> bool:
         states = self._run("sinfo", "--noheader", "--Node", "--partition=night", "--format=%T").stdout.split()
