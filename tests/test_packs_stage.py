@@ -194,6 +194,18 @@ def test_the_next_generation_copies_only_changed_shards(raw: Path, out: Path, di
     assert names[0] == names[1], "files that only the first generation used are gone"
 
 
+def test_gc_names_copies_of_generations_that_are_gone(raw: Path, out: Path, disk: Path) -> None:
+    copy = stage(out, disk)["path"]
+    assert json_of("gc", "--json", out)["outdated_copies"] == []
+    next_night(raw, out)
+    gc = ("gc", "--keep", "1", "--grace", "0", out)
+    assert copy not in good(*gc[:-1], "--dry-run", out).stdout
+    assert f"packer stage --drop {copy} removes it" in good(*gc).stdout
+    assert json_of("gc", "--json", out)["outdated_copies"] == [copy]
+    stage(out, disk)
+    assert json_of("gc", "--json", out)["outdated_copies"] == []
+
+
 def test_a_generation_stays_while_a_data_set_reads_it(raw: Path, out: Path, disk: Path) -> None:
     stage(out, disk)
     reader = open_dataset(out, "all")

@@ -45,6 +45,8 @@ def gc_command(
     So choose a --grace that is longer than an epoch. Tickets of a plan, and a plan that a killed build on a cluster
     left in OUT, are deleted when they are older.
 
+    Staged copies on this machine of generations that are gone are named.
+
     A bucket has no lock: let no build into it run at the same time.
 
     --uploads lists parts of uploads that were cut, which no listing shows and which are billed. --end deletes them.
@@ -64,12 +66,15 @@ def gc_command(
         return
     with loading():
         from packer.packs.garbage import delete_garbage
+        from packer.packs.staged_copies import outdated_copies
     garbage = delete_garbage(out, keep, grace, dry_run=dry_run)
+    copies = outdated_copies(out)
     facts: dict[str, Any] = {
         "kept": list(garbage.kept),
         "generations": len(garbage.manifests),
         "files": [str(path.relative_to(out) if isinstance(out, Path) else path) for path in garbage.paths],
         "bytes": garbage.bytes,
+        "outdated_copies": [str(copy.path) for copy in copies],
     }
     deleted = "would be deleted" if dry_run else "deleted"
     kept = ", ".join(map(str, garbage.kept))
@@ -79,6 +84,11 @@ def gc_command(
         else f"{out}: {counted(len(garbage.manifests), 'generation')} and {counted(len(garbage.paths), 'file')}, "
         f"{bytes_text(garbage.bytes)}, {deleted}; kept {kept}"
     )
+    for copy in () if as_json else copies:
+        show(
+            f"{copy.path}: is a staged copy, {bytes_text(copy.bytes)}, of a generation that {out} no longer has; "
+            f"packer stage {out} {copy.path.parent.parent} updates it, packer stage --drop {copy.path} removes it"
+        )
 
 
 def _print_uploads(out: Path | str, grace: float, end: bool, as_json: bool) -> None:

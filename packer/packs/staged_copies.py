@@ -26,9 +26,10 @@ from readers.contract.atomic import partial_path, sync_folder
 from readers.contract.errors import VersionError
 from readers.contract.json_entry import loads
 from readers.contract.leftovers import sweep
-from readers.contract.manifest import GENERATIONS, Manifest
-from readers.stores.open_store import url_of
+from readers.contract.manifest import GENERATIONS, Manifest, generation_path
+from readers.stores.open_store import open_store, url_of
 from readers.stores.private_folder import make_private_folder, private_folder, target_problem
+from readers.stores.store import Store
 
 SOURCE = "source.json"
 """The file in a copy that names the folder of the pack."""
@@ -115,6 +116,24 @@ def _staged_copy(path: Path) -> StagedCopy | None:
     with suppress(VersionError):  # a copy that an older release made
         return StagedCopy(path, source, current_manifest(path), size)
     return StagedCopy(path, source, None, size)
+
+
+def outdated_copies(out: str | os.PathLike[str]) -> list[StagedCopy]:
+    """Return the copies of a pack on this machine that were never finished, or have a generation that the pack lost.
+
+    No data set that opens the pack reads them. The next `packer stage` copies only what differs, so they may stay.
+    """
+    store, source = open_store(os.fspath(out)), source_of(out)
+    copies = [copy for copy in list_copies() if str(copy.source) == source]
+    return [copy for copy in copies if copy.manifest is None or not _has_generation(store, copy.manifest)]
+
+
+def _has_generation(store: Store, manifest: Manifest) -> bool:
+    try:
+        text, _ = store.read(generation_path(Path(), manifest.generation).as_posix())
+    except FileNotFoundError:
+        return False
+    return text == manifest.to_text().encode()
 
 
 def drop_copies(out: Path | str) -> list[StagedCopy]:
