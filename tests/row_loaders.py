@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from readers.stores.heard import tell_of_wait
+
 HEIGHT, WIDTH, CLASSES = 20, 30, 3
 
 
@@ -21,6 +23,12 @@ def scene_of(key: object, height: int = HEIGHT, width: int = WIDTH) -> dict[str,
     rng = np.random.default_rng(list(repr(key).encode()))
     image = rng.integers(0, 256, (height, width, 3), dtype=np.uint8)
     return {"image": image, "label": rng.integers(0, CLASSES, (height, width))}
+
+
+def waiting_scene(key: object) -> dict[str, NDArray[Any]]:
+    """Return a scene, for which a store was busy."""
+    tell_of_wait("s3://bucket/raw: status 503", 150.0)
+    return scene_of(key)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from drills.made_stores import IGNORED, LATE, FaultyStore, MemoryStore
 from store_servers import proxy, server, use_server
 
 from packer.errors import BusyError, TargetError
-from packer.publish import conditional_writes, lock_object
+from packer.publish import lock_object
 from packer.publish.conditional_writes import created
 from packer.publish.local_mirror import sizes_of_pack
 from packer.publish.lock_object import LOCKS, exclusive
@@ -100,7 +100,6 @@ def test_a_store_that_never_answers_is_not_asked_for_ever(monkeypatch: pytest.Mo
     clock = SimpleNamespace(monotonic=lambda: now, sleep=sleep)
     monkeypatch.setattr(waiting, "time", clock)
     monkeypatch.setattr(waiting, "FIRST_PAUSE", 0.05)
-    monkeypatch.setattr(conditional_writes, "time", clock)
     asks: list[Callable[[], bool]] = [lambda: answered(silent), lambda: created(store, "a", b"")]
     for ask in asks:
         begun = now

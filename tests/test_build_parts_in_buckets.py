@@ -30,7 +30,9 @@ from packer.publish.generation import current_manifest
 from packer.publish.target import REMARKS, TICKETS
 from packer.shards.row_counts import SUFFIX as COUNTS
 from packer.workers.planned import PlannedShards
+from readers.contract.errors import StoreBusyError
 from readers.contract.manifest import MANIFEST, MARK, Manifest
+from readers.stores.heard import _Heard
 from readers.stores.store import Data, Store
 
 pytestmark = pytest.mark.usefixtures("in_process")
@@ -227,6 +229,29 @@ def test_faults_of_the_store(plan: Path, whole: Path, tmp_path: Path, monkeypatc
     assert len(store.faults) > 4
     assert same(copy_of(plain, tmp_path / "there"), whole)
     assert not [name for name in plain.objects if name.startswith(".") and name != MARK]
+
+
+class Busy(MemoryStore):
+    """A store that answers 503 for the first objects below shards/."""
+
+    left = 20
+
+    def create(self, name: str, data: Data) -> bool:
+        if name.startswith("shards/") and self.left:
+            self.left -= 1
+            raise StoreBusyError(f"{URL}/{name}: status 503 (SlowDown)")
+        return super().create(name, data)
+
+
+def test_a_part_that_waits_for_a_bucket_says_so_once(plan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(Busy(), monkeypatch)
+    monkeypatch.setattr("readers.stores.waiting.HEARD_SECONDS", 0.0)
+    monkeypatch.setattr("readers.stores.waiting.FIRST_PAUSE", 0.0)
+    monkeypatch.setattr("readers.stores.heard._HEARD", _Heard())
+    lines = good("build-part", "--quiet", "--plan", plan, "--part", "1/1", URL).stderr.splitlines()
+    [line] = [line for line in lines if line.startswith("waiting")]
+    words = r"waiting   s3://bucket/out/shards/\S+: status 503 \(SlowDown\); it is tried again until \d\d:\d\d:\d\d"
+    assert re.fullmatch(words, line)
 
 
 def test_other_bytes_under_the_name_of_a_shard_are_not_replaced(

@@ -31,9 +31,11 @@ from readers.contract.errors import DamagedError, RequestError, StoreBusyError, 
 from readers.stores import object_store, waiting
 from readers.stores.folder_store import FolderStore
 from readers.stores.fsspec_store import FsspecStore
+from readers.stores.heard import _Heard, hear_of_waits, tell_of_wait
 from readers.stores.object_store import ObjectStore
 from readers.stores.open_store import open_store
 from readers.stores.store import Store
+from readers.stores.waiting import RETRY_SECONDS
 
 if TYPE_CHECKING:
     from obstore.store import BackoffConfig
@@ -281,14 +283,44 @@ def test_faults_of_a_network_do_not_show(fault: str) -> None:
 
 
 def test_an_answer_that_never_comes_is_an_error_that_may_be_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("waiting", "object_store"):
-        monkeypatch.setattr(f"readers.stores.{module}.RETRY_SECONDS", 1.0)
+    monkeypatch.setattr("readers.stores.waiting.RETRY_SECONDS", 1.0)
+    monkeypatch.setattr("readers.stores.object_store.CLIENT_SECONDS", 0.5)
     faulty = proxy("ministack")
     store = bucket(faulty.url)
     with faulty.doing(times(100, BUSY)):
         for call in (lambda: store.read("a"), lambda: store.put("a", b""), lambda: names(store)):
             with pytest.raises(StoreBusyError, match=f"^{store.url}/"):
                 call()
+
+
+def test_a_wait_is_reported_once_for_all_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads read ten objects of a store that is busy at first. One line names the store and says why."""
+    told: list[tuple[str, float]] = []
+    monkeypatch.setattr("readers.stores.waiting.HEARD_SECONDS", 0.0)
+    monkeypatch.setattr("readers.stores.object_store.CLIENT_SECONDS", 0.0)
+    monkeypatch.setattr("readers.stores.heard._HEARD", _Heard())
+    hear_of_waits(lambda why, seconds: told.append((why, seconds)))
+    faulty = proxy("ministack")
+    store = bucket(faulty.url)
+    objects = [str(number) for number in range(10)]
+    for name in objects:
+        store.put(name, name.encode())
+    assert not told
+    with faulty.doing(times(15, BUSY)), ThreadPoolExecutor(5) as threads:
+        assert list(threads.map(partial(content, store), objects)) == [name.encode() for name in objects]
+    [(why, seconds)] = told
+    assert why.startswith(f"{store.url}/")
+    assert "503" in why
+    assert RETRY_SECONDS - 60 < seconds <= RETRY_SECONDS
+
+
+def test_a_wait_that_no_program_hears_is_in_the_log_of_python(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("readers.stores.heard._HEARD", _Heard())
+    for _ in range(3):
+        tell_of_wait("s3://b/a: no answer", 60)
+    assert caplog.messages == ["s3://b/a: no answer; it is tried again for up to 60 s"]
 
 
 class SlowServer:

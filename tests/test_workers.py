@@ -20,13 +20,16 @@ import pytest
 from conftest import HANG, RawFolder, good, make_raw, pack, run
 from drills.processes import orphans
 from drills.worker_crashes import drill
+from row_loaders import waiting_scene
 
+from packer import build_pack
 from packer.errors import EngineError
 from packer.plan.make_plan import make_plan
 from packer.plan.request import request_of
 from packer.recipe.row_ref import RowRef
 from packer.shards.inspect import InspectRequest
 from packer.sources.files.folder import FolderSource
+from packer.sources.rows import Rows
 from packer.workers import process
 from packer.workers.fork_server import start_fork_server
 from packer.workers.heartbeat import Heartbeat, HeartbeatMonitor
@@ -37,6 +40,7 @@ from packer.workers.supervisor import Supervisor
 from readers import open_dataset
 from readers.contract.manifest import SHARDS
 from readers.contract.receipt import SUFFIX, Receipt
+from readers.stores.heard import _Heard, hear_of_waits
 
 DEATHS = {
     "segv": "crashed the decoder (SIGSEGV)",
@@ -447,3 +451,13 @@ def test_a_glance_is_not_blamed_for_the_death_of_a_worker_that_had_not_begun_it(
         assert json.loads(job.task())["crashed"] is None
     with pytest.raises(EngineError, match=r"crashed 4 times at train/masks/a\.png"):
         job.crashed((), "was killed")
+
+
+def test_a_wait_in_workers_is_reported_once_by_their_parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[str, float]] = []
+    monkeypatch.setattr("readers.stores.heard._HEARD", _Heard())
+    hear_of_waits(lambda why, seconds: told.append((why, seconds)))
+    rows = Rows([("train", str(number)) for number in range(40)], waiting_scene, sizes=(20, 30))
+    summary = build_pack(rows, tmp_path / "out", classes=3, shard_size="12KB", workers=2)
+    assert summary.rows == 40
+    assert told == [("s3://bucket/raw: status 503", 150.0)]

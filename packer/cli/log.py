@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,6 +49,13 @@ class Log:
 
 LOG = Log()
 """The log of this process: a process runs one command."""
+
+
+def log_wait(why: str, seconds: float) -> None:
+    """Log that the command waits for a store, also with --quiet."""
+    until = datetime.now() + timedelta(seconds=seconds)
+    words = f"waiting   {why}; it is tried again until {until:%H:%M:%S}"
+    LOG.say("waiting", words, reason=why, seconds=round(seconds))
 
 
 @contextmanager

@@ -7,13 +7,12 @@ of another process, or it is as before, and then the write is tried again.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from functools import partial
 
 from readers.contract.errors import StoreBusyError
 from readers.stores.store import Data, Store, Version
-from readers.stores.waiting import pauses
+from readers.stores.waiting import Patience
 
 TRIES = 6
 """Times that a write is tried which the store refuses, although the object is unchanged."""
@@ -32,7 +31,8 @@ def replaced(store: Store, name: str, data: Data, old: Version | None) -> bool:
 
 
 def _written(store: Store, name: str, data: Data, old: Version | None, write: Callable[[], bool]) -> bool:
-    refused, again, waiting = 0, pauses(), pauses()
+    refusal = StoreBusyError(f"{store.url}/{name}: was not written, although no other process writes it")
+    refused, again, patience = 0, Patience(), Patience()
     while refused < TRIES:
         try:
             if write():
@@ -41,17 +41,14 @@ def _written(store: Store, name: str, data: Data, old: Version | None, write: Ca
         except FileNotFoundError:
             if old is not None:
                 return False  # another process deleted it
-        except StoreBusyError:
-            pause = next(waiting, None)
-            if pause is None:
-                raise
-            time.sleep(pause)
+        except StoreBusyError as error:
+            patience.wait(error)
             continue
         else:
             if stored == data:
                 return True
             if old is None or version.tag != old.tag:
                 return False
-        time.sleep(next(again, 0.0))
+        again.wait(refusal)
         refused += 1
-    raise StoreBusyError(f"{store.url}/{name}: was not written, although no other process writes it")
+    raise refusal

@@ -19,8 +19,9 @@ from packer.workers.fork_server import start_fork_server, warn_of_preload
 from packer.workers.heartbeat import HeartbeatMonitor
 from packer.workers.jobs import Job
 from packer.workers.tasks import NO_MEMORY
-from packer.workers.worker import NOT_PRELOADED, OUT_OF_MEMORY, READY, SOURCE, WRITING, work
+from packer.workers.worker import NOT_PRELOADED, OUT_OF_MEMORY, READY, SOURCE, WAITS, WRITING, work
 from readers.contract.manifest import CELLS, SHARDS
+from readers.stores.heard import tell_of_wait
 
 
 @contextmanager
@@ -90,7 +91,7 @@ class Worker:
             self.pipe.send_bytes(job.task().encode())
 
     def receive(self) -> str:
-        """Return the worker's message: an answer, READY, or WRITING."""
+        """Return the worker's message: an answer, READY, WRITING or WAITS."""
         try:
             text = self.pipe.recv_bytes().decode()
         except (EOFError, OSError) as error:
@@ -99,6 +100,10 @@ class Worker:
         if text == NOT_PRELOADED:
             warn_of_preload()
             text = READY
+        if text.startswith(WAITS):
+            seconds, _, why = text.removeprefix(WAITS).partition(" ")
+            tell_of_wait(why, float(seconds))
+            return WAITS
         self.writing = text == WRITING
         self.ready = not self.writing
         return text

@@ -13,7 +13,7 @@ from packer.workers.fork_server import start_fork_server
 from packer.workers.jobs import MOST_FAILURES, Job
 from packer.workers.process import Worker, WorkerCrashedError
 from packer.workers.waiting_jobs import Urgent, WaitingJobs, nothing_urgent
-from packer.workers.worker import READY, WRITING
+from packer.workers.worker import READY, WAITS, WRITING
 
 Answer = TypeVar("Answer")
 
@@ -99,7 +99,7 @@ class Supervisor:
         except WorkerCrashedError:
             self._replace(worker, worker.heartbeat.indices())
             return None
-        if text == WRITING:
+        if text in (WRITING, WAITS):
             return None
         job, worker.job = worker.job, None
         if job is None or text == READY:

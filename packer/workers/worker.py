@@ -17,6 +17,7 @@ from multiprocessing.connection import Connection
 from packer.workers.heartbeat import Heartbeat, Pulse, SharedCells
 from packer.workers.memory import keep_memory
 from packer.workers.tasks import TaskRunner
+from readers.stores.heard import hear_of_waits
 
 READY = ""
 """The first message of a worker. A task sent before it would block the parent until the worker can read."""
@@ -26,6 +27,8 @@ SOURCE = "source:"
 """The start of a message with the text of a source, which the following tasks read. It has no answer."""
 WRITING = "writing"
 """A worker has decoded its shard and writes: another one may decode while it waits for the disk."""
+WAITS = "waits:"
+"""The start of a message that a thread of a worker waits for a store: the most seconds, and why."""
 
 OUT_OF_MEMORY = errno.ENOMEM
 """The exit code of a worker that has too little memory for a pair."""
@@ -40,6 +43,12 @@ def work(pipe: Connection, cells: SharedCells, pulse: Pulse, threads: Pulse, env
 
     The environment, such as credentials, is taken from the parent now. The fork server has an older one.
     """
+    sending = threading.Lock()
+
+    def send(text: str) -> None:
+        with sending:  # a thread that waits for a store says so
+            pipe.send_bytes(text.encode())
+
     os.environ.clear()
     os.environ.update(environment)
     heartbeat = Heartbeat(cells, pulse)
@@ -52,17 +61,18 @@ def work(pipe: Connection, cells: SharedCells, pulse: Pulse, threads: Pulse, env
     tasks = TaskRunner(
         heartbeat.at,
         lambda index: os._exit(OUT_OF_MEMORY),
-        partial(pipe.send_bytes, WRITING.encode()),
+        partial(send, WRITING),
         lambda: threads.value,
     )
+    hear_of_waits(lambda why, seconds: send(f"{WAITS}{seconds:.0f} {why}"))
     with suppress(EOFError, OSError):  # only the pipe raises these: the parent does not need this worker any more
-        pipe.send_bytes((NOT_PRELOADED if os.getpid() == IMPORTED_BY else READY).encode())
+        send(NOT_PRELOADED if os.getpid() == IMPORTED_BY else READY)
         while True:
             text = pipe.recv_bytes().decode()
             if text.startswith(SOURCE):
                 tasks.use_source(text.removeprefix(SOURCE))
             else:
-                pipe.send_bytes(tasks.run(text).encode())
+                send(tasks.run(text))
 
 
 def _mute_libraries() -> None:

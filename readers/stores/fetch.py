@@ -27,7 +27,7 @@ from readers.stores.checksums import MOST_RECEIPT_BYTES, parse_receipt
 from readers.stores.evict import Budget, CacheFullError, partial_folder
 from readers.stores.locks import ReadLock, only_fetcher
 from readers.stores.store import Store
-from readers.stores.waiting import pauses
+from readers.stores.waiting import Patience
 
 MOST_REFUSED = 64
 TOUCH_SECONDS = 60
@@ -88,7 +88,7 @@ class Fetcher:
             when, why = self._silent
             if when > begun:
                 raise StoreBusyError(why)
-            waiting, damaged = pauses(), False
+            patience, damaged = Patience(), False
             while True:
                 try:
                     files = self._refused.pop(name, None) or list_files()
@@ -98,11 +98,11 @@ class Fetcher:
                         self._refused[name] = files
                     raise
                 except StoreBusyError as error:
-                    pause = next(waiting, None)
-                    if pause is None:
+                    try:
+                        patience.wait(error)
+                    except StoreBusyError:
                         self._silent = time.monotonic(), str(error)
                         raise
-                    time.sleep(pause)
                 except (DamagedError, StoreError):
                     if damaged:
                         raise

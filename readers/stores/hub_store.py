@@ -6,7 +6,6 @@ The Hub takes commits and no single writes, so `packer push` writes by `packer.p
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -16,7 +15,7 @@ from readers.contract import VERSION
 from readers.contract.errors import RequestError, StoreBusyError, StoreError
 from readers.stores.least_rate import LeastRate
 from readers.stores.store import Data, Listed, Version, check_name
-from readers.stores.waiting import RETRY_SECONDS, pauses, within
+from readers.stores.waiting import RETRY_SECONDS, Patience, within
 
 ENDPOINT = "HF_ENDPOINT"
 """The variable that names another Hub."""
@@ -106,19 +105,16 @@ class HubStore:
     def _pieces(self, name: str, start: int, stop: int | None) -> Iterator[tuple[str, bytes]]:
         """Yield the ETag and pieces of a file. After an answer that is cut, or none, a further request asks for the
         rest, until the clock ends this."""
-        done, waiting = start, pauses()
+        done, patience = start, Patience()
         while True:
             try:
                 for tag, piece in self._answer(check_name(name), done, stop):
                     if piece:
-                        done, waiting = done + len(piece), pauses()
+                        done, patience = done + len(piece), Patience()
                     yield tag, piece
                 return
-            except StoreBusyError:
-                pause = next(waiting, None)
-                if pause is None:
-                    raise
-            time.sleep(pause)
+            except StoreBusyError as error:
+                patience.wait(error)
 
     def _answer(self, name: str, start: int, stop: int | None) -> Iterator[tuple[str, bytes]]:
         """Ask for a file, from `start` on. Large ones come from another host, which gets no token."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import partial
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from readers.contract.errors import StoreBusyError, StoreError
 from readers.stores.least_rate import LeastRate, gather
 from readers.stores.store import SHORT_SECONDS, Data, Listed, Version, check_name
-from readers.stores.waiting import LONGEST_PAUSE, RETRY_SECONDS, answered, interruptible, pauses
+from readers.stores.waiting import Patience, answered, interruptible
 
 if TYPE_CHECKING:
     from obstore.store import RetryConfig
@@ -26,6 +25,8 @@ LISTED = 1000
 """Entries that are passed on together: what a request lists."""
 ALL_TRIES = 1 << 20
 """The client counts its tries, too. The clock shall limit them, not their number."""
+CLIENT_SECONDS, CLIENT_PAUSE = 5.0, 2.0
+"""The seconds for which the client itself tries again, in silence, and the most before a try. Then `Patience` does."""
 CONNECT_SECONDS, SILENT_SECONDS = 10.0, 60.0
 """The most seconds until there is a connection, and those that a server may be silent before a request has failed."""
 LONG_SECONDS = 3600
@@ -109,8 +110,8 @@ class ObjectStore:
         if (longer, most) not in self._clients:
             retries: RetryConfig = self._retries or {
                 "max_retries": ALL_TRIES,
-                "retry_timeout": timedelta(seconds=RETRY_SECONDS + longer),
-                "backoff": {"init_backoff": timedelta(seconds=0.5), "max_backoff": timedelta(seconds=LONGEST_PAUSE)},
+                "retry_timeout": timedelta(seconds=CLIENT_SECONDS + longer),
+                "backoff": {"init_backoff": timedelta(seconds=0.5), "max_backoff": timedelta(seconds=CLIENT_PAUSE)},
             }
             options: Any = {
                 "timeout": timedelta(seconds=most),
@@ -129,7 +130,7 @@ class ObjectStore:
 
     def list(self, folder: str) -> Iterator[Listed]:
         prefix = check_name(folder) if folder else None
-        last, waiting, ends = None, pauses(), 0
+        last, patience, ends = None, Patience(), 0
         while ends < self._ends:
             with self._errors(folder):
                 try:
@@ -139,13 +140,13 @@ class ObjectStore:
                             modified = entry["last_modified"].timestamp()
                             yield Listed(entry["path"], entry["size"], entry["e_tag"] or "", modified)
                             last = entry["path"]
-                        waiting, ends = pauses(), 0
+                        patience, ends = Patience(), 0
                     ends += 1
                 except self._exceptions.GenericError as error:  # a cut answer, which obstore does not ask for again
-                    pause = None if _is_final(str(error)) else next(waiting, None)
-                    if pause is None:
+                    if _is_final(str(error)):
                         raise
-                    time.sleep(pause)  # then it goes on after the last name: names are sorted
+                    patience.wait(StoreBusyError(f"{self.url}/{folder}: {_reason(error)}"))
+                    # it goes on after the last name: names are sorted
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> tuple[bytes, Version]:
         check_name(name)
@@ -182,9 +183,8 @@ class ObjectStore:
 
     def fetch(self, name: str, write: Callable[[memoryview], object]) -> None:
         check_name(name)
-        with self._errors(name):
-            result = interruptible(lambda: self._obstore.get(self._store, name))
-            size, chunks, rate = result.meta["size"], iter(result.stream(LEAST)), LeastRate(f"{self.url}/{name}")
+        result = answered(partial(self._begin, name))
+        size, chunks, rate = result.meta["size"], iter(result.stream(LEAST)), LeastRate(f"{self.url}/{name}")
         while True:
             with self._errors(name):
                 pieces = interruptible(lambda: gather(chunks, rate, PIECE))
@@ -196,14 +196,24 @@ class ObjectStore:
         if size:
             raise StoreBusyError(f"{self.url}/{name}: {size} bytes of it did not arrive")
 
+    def _begin(self, name: str) -> Any:
+        with self._errors(name):
+            return interruptible(lambda: self._obstore.get(self._store, name))
+
     def put(self, name: str, data: Data) -> None:
         check_name(name)
+        answered(partial(self._put, name, data))
+
+    def _put(self, name: str, data: Data) -> None:
         with self._errors(name):
             is_large, client = memoryview(data).nbytes > ONE_PUT, self._sender(data)
             interruptible(lambda: self._obstore.put(client, name, data, use_multipart=is_large, chunk_size=PART))
 
     def delete(self, names: Iterable[str]) -> None:
         every = [check_name(name) for name in names]
+        answered(partial(self._delete_all, every))
+
+    def _delete_all(self, every: Sequence[str]) -> None:
         with self._errors(every[0] if every else ""):
             try:
                 if every:

@@ -5,17 +5,20 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, wait
 from typing import TypeVar
 
 from readers.contract.errors import StoreBusyError
+from readers.stores.heard import tell_of_wait
 
 T = TypeVar("T")
 RETRY_SECONDS = 180.0
 """No further try of a request begins so long after the first one. All that asks a store keeps to it."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 15.0
 """Seconds before the second try, and the most before any."""
+HEARD_SECONDS = 10.0
+"""Seconds for which a process waits without a word."""
 SIGNALS_SEEN = 0.2
 """Seconds after which a thread that waits for a call looks for signals that reached another thread."""
 
@@ -30,22 +33,34 @@ def interruptible(call: Callable[[], T]) -> T:
     return result.result()
 
 
-def pauses() -> Iterator[float]:
-    """Yield the seconds before each further try, until RETRY_SECONDS are over. Chance keeps many processes apart."""
-    until, pause = time.monotonic() + RETRY_SECONDS, FIRST_PAUSE
-    while time.monotonic() < until:
-        yield random.uniform(pause / 2, pause)
-        pause = min(2 * pause, LONGEST_PAUSE)
+class Patience:
+    """The pauses between the tries of one request, which end RETRY_SECONDS after the first try."""
+
+    def __init__(self) -> None:
+        self._begun, self._pause = time.monotonic(), FIRST_PAUSE
+
+    def wait(self, error: Exception) -> None:
+        """Sleep before the next try. Raise the error of the last one if there is none.
+
+        Chance keeps many processes apart.
+        """
+        waited = time.monotonic() - self._begun
+        if waited >= RETRY_SECONDS:
+            raise error
+        if waited >= HEARD_SECONDS:
+            tell_of_wait(str(error), RETRY_SECONDS - waited)
+        time.sleep(random.uniform(self._pause / 2, self._pause))
+        self._pause = min(2 * self._pause, LONGEST_PAUSE)
 
 
 def answered(call: Callable[[], T]) -> T:
     """Call a function that may be called again until the store answers. Raise its last error after RETRY_SECONDS."""
-    for pause in pauses():
+    patience = Patience()
+    while True:
         try:
             return call()
-        except StoreBusyError:
-            time.sleep(pause)
-    return call()
+        except StoreBusyError as error:
+            patience.wait(error)
 
 
 def within(seconds: float, call: Callable[[], T]) -> T:
