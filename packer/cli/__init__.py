@@ -12,13 +12,12 @@ from click.shell_completion import CompletionItem
 
 from packer.cli.answer import answer_failure, begin_answer, note_json
 from packer.cli.exit_code import exit_code
-from packer.cli.log import LOG, TEXT, log_wait
+from packer.cli.log import LOG, TEXT
 from packer.cli.output import show
 from packer.cli.version import version_option
 from packer.errors import PackError
 from packer.signals import StoppedError, ended_by_signals
 from readers.contract.errors import ReadError
-from readers.stores.heard import hear_of_waits
 
 PUBLISHING = ("build", "commit", "pull", "push", "repair", "rollback", "stage")
 STOPPED = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated", signal.SIGHUP: "hung up"}
@@ -121,7 +120,6 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         LOG.published = False
-        hear_of_waits(log_wait)
         begin_answer()
         try:
             with ended_by_signals():

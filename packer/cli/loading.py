@@ -13,6 +13,8 @@ from packer.signals import ending_at_once
 def loading(workers: bool = False) -> Iterator[None]:
     """Import inside what a command needs. Nothing has begun, so a signal ends the process at once.
 
+    From then on, a wait for a store is logged.
+
     For a command that needs `workers`, the server that they are forked from starts now: it imports at the same time.
     """
     with ending_at_once(), no_blas_threads(), no_collecting():
@@ -21,3 +23,7 @@ def loading(workers: bool = False) -> Iterator[None]:
 
             start_fork_server()
         yield
+        from packer.cli.log import log_wait
+        from readers.stores.heard import hear_of_waits
+
+        hear_of_waits(log_wait)
