@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -48,11 +47,12 @@ class _State(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Run:
-    """The calls of a command, and its seconds."""
+    """The calls of a command, its seconds, and the most memory of one of its processes."""
 
     calls: tuple[int, ...]
     seconds: float = 0.0
     cpu: float = 0.0
+    mebibytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -73,12 +73,14 @@ class Bench:
         path = self.folder / "state"
         path.write_bytes(bytes(state))
         environment = {**os.environ, "LD_PRELOAD": str(self.folder / "metadata.so"), "METADATA_STATE": str(path)}
-        before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-        command = [sys.executable, "-m", "packer", *map(str, arguments)]
-        subprocess.run(command, env=environment, cwd=code, stdout=subprocess.DEVNULL, check=True)
-        seconds, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
-        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        return Run(tuple(_State.from_buffer_copy(path.read_bytes()).calls), seconds, cpu)
+        command, started = [sys.executable, "-m", "packer", *map(str, arguments)], time.perf_counter()
+        process = subprocess.Popen(command, env=environment, cwd=code, stdout=subprocess.DEVNULL)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            raise subprocess.CalledProcessError(process.returncode, command)
+        calls = tuple(_State.from_buffer_copy(path.read_bytes()).calls)
+        return Run(calls, time.perf_counter() - started, used.ru_utime + used.ru_stime, used.ru_maxrss >> 10)
 
     def plan(self, name: str, shards: int, storage: str) -> Path:
         """Plan pairs with a row in each shard."""
@@ -134,12 +136,12 @@ def of_all_shards(bench: Bench, codes: Mapping[str, Path], chosen: Namespace) ->
         "commit --missing": ("commit", "--plan", plan, "--missing", out),
         "commit": ("commit", "--quiet", "--plan", plan, out),
     }
-    rows = [[f"{chosen.shards:,} shards, {chosen.format}", "code", "s", "CPU s", "all", *KINDS]]
+    rows = [[f"{chosen.shards:,} shards, {chosen.format}", "code", "s", "CPU s", "MiB", "all", *KINDS]]
     for step, arguments in steps.items():
         for name, code in codes.items():
             run = bench.run(code, out, chosen.wait, *arguments)
             counts = map("{:,}".format, (sum(run.calls), *run.calls))
-            rows.append([step, name, f"{run.seconds:.1f}", f"{run.cpu:.1f}", *counts])
+            rows.append([step, name, f"{run.seconds:.1f}", f"{run.cpu:.1f}", str(run.mebibytes), *counts])
             (out / MANIFEST).unlink(missing_ok=True)
             shutil.rmtree(out / GENERATIONS)
             (out / GENERATIONS).mkdir()
