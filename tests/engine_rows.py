@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,9 +21,11 @@ from row_loaders import scene_of
 
 if TYPE_CHECKING:
     from packer.building import Summary
-    from packer.engines.engine import Connection
+    from packer.engines.engine import Build, Connection
+    from packer.workers.cluster_events import ClusterEvents
 
 FAULTS = "SEGPACK_TEST_FAULTS"
+THREADS = "threads"
 WAIT, POISON_ON, AT = "wait", "poison", "at-"
 KEYS = [(split, f"row_{number:03d}") for split, count in (("train", 14), ("val", 6)) for number in range(count)]
 SLOW, POISON = "row_004", "row_009"
@@ -48,9 +50,25 @@ def connect_threads(url: str) -> Iterator[Connection]:
 
     with ThreadPoolExecutor(2) as executor:
         try:
-            yield Connection(executor, lambda: 2, lambda: 1)
+            yield Connection(Threads(executor), lambda: 2, lambda: {THREADS})
         finally:
             executor.shutdown(wait=False, cancel_futures=True)
+
+
+class Threads:
+    """An engine: an executor whose threads are one worker."""
+
+    def __init__(self, executor: ThreadPoolExecutor) -> None:
+        self._executor = executor
+
+    def submit(self, build: Build, task: str, /) -> Future[str]:
+        return self._executor.submit(build, task, f"here/{THREADS}")
+
+    def avoid(self, worker: str) -> None:
+        raise AssertionError(f"{worker} is the only one")
+
+    def shutdown(self, wait: bool = True) -> None:
+        raise AssertionError("who opened the engine closes it")
 
 
 def build_rows(
@@ -58,6 +76,7 @@ def build_rows(
     url: str | None = None,
     faults: tuple[str, ...] = (),
     connect: Callable[[str], AbstractContextManager[Connection]] | None = None,
+    events: ClusterEvents | None = None,
     **options: Any,
 ) -> Summary:
     """Build the rows into `out`, with these faults from the plan on."""
@@ -78,7 +97,7 @@ def build_rows(
     if connect is None and url is not None and url.startswith("threads:"):
         connect = connect_threads
     with mock.patch("packer.engines.connect.connect", connect) if connect else nullcontext():
-        return build_from(request, planned=planned)
+        return build_from(request, planned=planned, events=events)
 
 
 if __name__ == "__main__":

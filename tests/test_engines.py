@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -11,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from multiprocessing import forkserver
 from pathlib import Path
@@ -21,18 +22,21 @@ import engine_rows
 import pytest
 from conftest import HANG, REPO
 from cut_proxy import CutProxy
+from engine_clusters import broken_modules, dask_worker, ray_head, ray_node
 from engine_rows import AT, FAULTS, POISON, POISON_ON, WAIT, build_rows, connect_threads
 from store_servers import credentials, new_url, server
 
 from packer.engines.build_task import build_task, end_stations
 from packer.engines.connect import connect
-from packer.engines.engine import Connection, Engine
+from packer.engines.engine import Build, Connection, Engine
+from packer.engines.failing_workers import IN_A_ROW
 from packer.engines.station import Station as StationAnswers
 from packer.engines.task import Failed, Refused, Task, Wrong, read_answer
-from packer.errors import BusyError, UnavailableError, UsageError, VersionsError
+from packer.errors import BusyError, EngineError, UnavailableError, UsageError, VersionsError
 from packer.packs.push import pull_pack
 from packer.packs.verify_pack import verify_pack
 from packer.publish.target import PLANS
+from packer.workers.cluster_events import ClusterEvents
 from readers.contract.manifest import MANIFEST, Manifest
 from readers.stores.open_store import open_store
 
@@ -84,14 +88,8 @@ def dask_cluster() -> Iterator[Cluster]:
 @contextmanager
 def ray_cluster() -> Iterator[Cluster]:
     pytest.importorskip("ray")
-    program = str(Path(sys.executable).with_name("ray"))
-    options = ["--head", "--num-cpus=2", "--port=0", "--disable-usage-stats", "--include-dashboard=false"]
-    quiet: dict[str, Any] = {"check": True, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    subprocess.run([program, "start", *options], **quiet)
-    try:
+    with ray_head("--num-cpus=2"):
         yield Cluster("ray://auto", set)
-    finally:
-        subprocess.run([program, "stop", "--force"], **quiet)
 
 
 CLUSTERS = {"threads": threads_cluster, "dask": dask_cluster, "ray": ray_cluster}
@@ -152,7 +150,7 @@ class Unreliable:
     engine: Engine
     given_up: list[Future[str]]
 
-    def submit(self, build: Callable[[str], str], task: str, /) -> Future[str]:
+    def submit(self, build: Build, task: str, /) -> Future[str]:
         first, second = self.engine.submit(build, task), self.engine.submit(build, task)
         self.given_up.append(first)
         if len(self.given_up) % 3:
@@ -160,6 +158,9 @@ class Unreliable:
         dead: Future[str] = Future()
         dead.set_exception(RuntimeError("the worker does not answer"))
         return dead
+
+    def avoid(self, worker: str) -> None:
+        self.engine.avoid(worker)
 
     def shutdown(self, wait: bool = True) -> None:
         raise AssertionError("who opened the engine closes it")
@@ -352,7 +353,7 @@ def test_a_station_that_does_not_start_is_a_failure(monkeypatch: pytest.MonkeyPa
     assert isinstance(failed, Failed)
     assert "the station ended (exit code 1)" in failed.failed
     assert not failed.passes
-    assert failed.worker.endswith(f":{os.getpid()}")
+    assert failed.worker.endswith(f"/{os.getpid()}")
 
 
 def test_a_station_finds_what_its_worker_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -367,9 +368,89 @@ def test_a_station_finds_what_its_worker_finds(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_plan_that_is_not_there_is_a_failure(tmp_path: Path) -> None:
-    with closing(StationAnswers()) as station:
+    with closing(StationAnswers("n1/1")) as station:
         answer = station.answer(Task(str(tmp_path), "a" * 64, 0, str(tmp_path), None, 300).to_text())
     assert isinstance(answer, Failed)
+
+
+@pytest.mark.long
+def test_a_broken_worker_of_dask(faults: Path, local: Manifest, tmp_path: Path) -> None:
+    """One of two workers lacks a library: it gets no more tasks."""
+    distributed = pytest.importorskip("distributed")
+    failures, avoided = list[str](), list[str]()
+    events = ClusterEvents(failed=lambda shard, why: failures.append(why), avoided=avoided.append)
+    options: dict[str, Any] = {"dashboard_address": ":0", "silence_logs": 50, "worker_dashboard_address": None}
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, **options) as cluster:
+        address = cluster.scheduler_address
+        with dask_worker(address, **broken_modules(tmp_path / "modules", "cv2")):
+            wait_for(lambda: len(cluster.scheduler.workers) == 2)
+            build_rows(tmp_path / "out", address.replace("tcp", "dask"), events=events)
+    check(tmp_path / "out", local)
+    assert IN_A_ROW <= len(failures) <= 8
+    assert avoided == [socket.gethostname()]
+
+
+@dataclass
+class ClientOfDask:
+    """What `DaskEngine` uses of a client. Tasks never end by themselves."""
+
+    threads: dict[str, int]
+    sent: list[tuple[Any, list[str] | None]] = field(default_factory=list)
+    cancelled: list[Any] = field(default_factory=list)
+
+    def subscribe_topic(self, topic: str, keep: Callable[[Any], None]) -> None:
+        """Send no events."""
+
+    def nthreads(self) -> dict[str, int]:
+        return self.threads
+
+    def submit(self, *arguments: object, workers: list[str] | None, **options: object) -> Future[str]:
+        task: Future[str] = Future()
+        self.sent.append((task, workers))
+        return task
+
+    def cancel(self, tasks: list[Any]) -> None:
+        self.cancelled += tasks
+
+
+def test_tasks_of_dask_avoid_a_worker_and_come_back_when_the_others_have_left() -> None:
+    pytest.importorskip("distributed")
+    from packer.engines.dask_engine import DaskEngine
+
+    client = ClientOfDask({"tcp://a": 1, "tcp://b": 2})
+    engine = DaskEngine(client)
+    assert engine.slots() == 3
+    engine.submit(build_task, "0")
+    engine.avoid("host/tcp://b")
+    engine.submit(build_task, "1")
+    assert engine.slots() == 1
+    assert [workers for _, workers in client.sent] == [None, ["tcp://a"]]
+    client.threads = {"tcp://b": 2, "tcp://c": 4}
+    assert engine.slots() == 4
+    assert client.cancelled == [client.sent[1][0]]
+    engine.submit(build_task, "1")
+    assert client.sent[-1][1] == ["tcp://c"]
+
+
+@pytest.mark.long
+@pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed")
+def test_broken_nodes_of_ray(faults: Path, local: Manifest, tmp_path: Path) -> None:
+    """One of two nodes lacks a library: it gets no more tasks. When the other one is gone, the build ends at once."""
+    failures, avoided = list[str](), list[str]()
+    events = ClusterEvents(failed=lambda shard, why: failures.append(why), avoided=avoided.append)
+    lacks_library = broken_modules(tmp_path / "modules", "cv2")
+    with ray_head("--num-cpus=0") as address:
+        join = f"--address={address}"
+        with ray_node(2, join, "--num-cpus=1"), ray_node(3, join, "--num-cpus=2", **lacks_library):
+            build_rows(tmp_path / "out", "ray://auto", events=events)
+        check(tmp_path / "out", local)
+        assert {why.partition(": ")[2] for why in failures} == {"ImportError: libGL.so.1: cannot open"}
+        assert IN_A_ROW <= len(failures) <= 10
+        assert avoided == [socket.gethostname()]
+        only = ray_node(2, join, "--num-cpus=2", **lacks_library)
+        with only, pytest.raises(EngineError, match=r"the only worker failed 3 times in a row, .*libGL"):
+            build_rows(tmp_path / "none", "ray://auto")
+        assert not (tmp_path / "none" / MANIFEST).exists()
 
 
 def test_urls() -> None:

@@ -6,7 +6,6 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from packer.building.cluster_events import ClusterEvents
 from packer.engines.build_task import build_task
 from packer.engines.engine import Connection
 from packer.engines.submit import submit_all
@@ -17,6 +16,7 @@ from packer.plan.shared_plan import shared_plan
 from packer.publish.bucket import Bucket
 from packer.publish.target import PLANS
 from packer.recipe.plan_folder import PLAN
+from packer.workers.cluster_events import ClusterEvents
 from readers.contract.errors import DamagedError, StoreError
 from readers.contract.manifest import SHARDS
 from readers.contract.receipt import SUFFIX, Receipt, shard_stem
@@ -35,11 +35,7 @@ def built_there(
             Task(location, sha256, number, out, None, plan.request.running.task_timeout)
             for number in sorted(specs, key=lambda number: -specs[number].weight)
         )
-        finished = submit_all(
-            connection.engine, build_task, tasks, connection.slots, waits=events.waits, failed=events.failed,
-            workers=connection.workers,
-        )  # fmt: skip
-        for task, built in finished:
+        for task, built in submit_all(connection, build_task, tasks, events):
             for key, reason in built.rejects:
                 events.rejected(key, reason, built.host)
             yield task.shard, _receipt(plan.out.absolute(), specs[task.shard].split, built, bucket)

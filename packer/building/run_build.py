@@ -33,9 +33,9 @@ from readers.stores.open_store import url_of
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from packer.building.cluster_events import ClusterEvents
     from packer.config.build_options import BuildOptions
     from packer.publish.bucket import Bucket
+    from packer.workers.cluster_events import ClusterEvents
 
 Builder: TypeAlias = "Callable[[Plan, Pool], Shards]"
 Shards: TypeAlias = Generator[tuple[int, Receipt], None, None]
@@ -80,9 +80,9 @@ def build_from(
         chosen: Builder = builder or built_here
         build_all: Callable[[Plan], Shards] = lambda plan: chosen(plan, pool)  # noqa: E731
         if running.engine is not None:
-            from packer.building.cluster_events import ClusterEvents  # a build on this machine imports no engines
             from packer.building.on_cluster import built_there
             from packer.engines.connect import connect
+            from packer.workers.cluster_events import ClusterEvents  # a build on this machine imports no engines
 
             connection = stack.enter_context(connect(running.engine))
             build_all = partial(built_there, connection=connection, events=events or ClusterEvents(), bucket=bucket)

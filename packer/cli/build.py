@@ -67,10 +67,10 @@ def build_command(ctx: click.Context, /, **_: Any) -> None:
     """
     with loading(workers=True):
         from packer.building import build_from
-        from packer.building.cluster_events import ClusterEvents
         from packer.cli.build_text import plan_notes, size_notes, summary_json, summary_text
         from packer.cli.metrics import measured
         from packer.plan.request import Request
+        from packer.workers.cluster_events import ClusterEvents
         from readers.stores.open_store import open_store, url_of
     settings: Settings = ctx.meta[SETTINGS]
     LOG.form, metrics_file = str(settings["log-format"]), settings.get("metrics-file")
@@ -89,7 +89,7 @@ def build_command(ctx: click.Context, /, **_: Any) -> None:
     def waits(seconds: float) -> None:
         _log_waiting(str(settings["engine"]), seconds)
 
-    events = ClusterEvents(rejected, waits, _log_failure)
+    events = ClusterEvents(rejected, waits, _log_failure, _log_avoided)
 
     def planned(plan: Plan) -> None:
         if not quiet:
@@ -127,6 +127,11 @@ def _log_reject(key: str, reason: str, host: str) -> None:
 def _log_failure(shard: int, why: str) -> None:
     """Log that a worker of a cluster has failed, also with --quiet: one that goes on failing must be repaired."""
     LOG.say("failed", f"failed    shard {shard}: {why}; it is tried again", shard=shard, reason=why)
+
+
+def _log_avoided(host: str) -> None:
+    """Log that a worker of a cluster gets no more shards, also with --quiet."""
+    LOG.say("avoided", f"avoided   {host}: a worker failed three times in a row, and gets no more shards", host=host)
 
 
 def _log_waiting(engine: str, seconds: float) -> None:

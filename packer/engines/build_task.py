@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import socket
 import subprocess
 import sys
 import threading
@@ -15,14 +14,14 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from packer.engines.task import Failed, Task, answer_text
+from packer.engines.task import Failed, Task, answer_text, host_of, worker_text
 
-STATION = "packer.engines.station"
+STATION = "packer.engines.run_station"
 LONGEST_END = 10.0
 """Seconds that a station may take to end."""
 FAILED = '{"failed": '
 """The beginning of an answer that is a failure."""
-LONGEST_WAIT = 60.0
+LONGEST_WAIT = 4.0
 """The most seconds that a failure is kept back."""
 _idle: list[_Station] = []
 _failures = 0
@@ -41,8 +40,8 @@ class StationEndedError(Exception):
 class _Station:
     """The parent's side of a station."""
 
-    def __init__(self) -> None:
-        command = [sys.executable, "-m", STATION]
+    def __init__(self, worker: str) -> None:
+        command = [sys.executable, "-m", STATION, worker]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=_environment()
         )
@@ -90,15 +89,18 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if os.pathsep not in path)}
 
 
-def build_task(text: str) -> str:
-    """Build the shard that a task names, and return the answer as text. Threads may call it at the same time."""
+def build_task(text: str, worker: str = "") -> str:
+    """Build the shard that a task names, in the worker with this name. Return the answer as text.
+
+    Threads may call it at the same time.
+    """
+    worker = worker or worker_text(os.getpid())
     task = Task.from_text(text).to_text()  # one line, whatever was sent
-    station = _take()
+    station = _take(worker)
     try:
         answer = station.ask(task)
     except StationEndedError as error:
-        host = socket.gethostname()
-        return _kept_back(answer_text(Failed(f"{host}: {error}", f"{host}:{os.getpid()}", not error.is_own)))
+        return _kept_back(answer_text(Failed(f"{host_of(worker)}: {error}", worker, not error.is_own)))
     except BaseException:
         station.end()
         raise
@@ -118,17 +120,17 @@ def _kept_back(answer: str) -> str:
 
 
 def wait_after(failures: int) -> float:
-    """Return the seconds that a failure is kept back: none for the first, then 1, 2, 4 … 60."""
+    """Return the seconds that a failure is kept back: none for the first, then 1, 2, 4, 4 …"""
     return min(LONGEST_WAIT, 2.0 ** min(failures - 2, 10)) if failures > 1 else 0.0
 
 
-def _take() -> _Station:
-    """Return an idle station, or start one."""
+def _take(worker: str) -> _Station:
+    """Return an idle station, or start one for this worker."""
     while True:
         with _lock:
             station = _idle.pop() if _idle else None
         if station is None:
-            return _Station()
+            return _Station(worker)
         if station.lives:
             return station
         station.end()

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from distributed import Client, get_worker
 
-from packer.engines.engine import Connection
+from packer.engines.engine import Build, Connection
+from packer.engines.task import id_of, worker_text
 from packer.errors import UnavailableError
 
 CONTINUE = "nothing was published; the same command continues with the shards that are there"
@@ -28,15 +29,34 @@ class DaskEngine:
         self._client = client
         self._topic = f"segpack-{secrets.token_hex(8)}"
         self._answers: dict[str, str] = {}
-        self._pending: set[Any] = set()
+        self._pending: dict[Any, list[str] | None] = {}
+        """The tasks that have not finished, with the workers that may have each; None means all."""
+        self._avoided = set[str]()
+        self.threads: dict[str, int] = {}
+        """The threads of each worker when they were counted."""
         client.subscribe_topic(self._topic, self._keep)
 
-    def submit(self, build: Callable[[str], str], task: str, /) -> Future[str]:
+    def submit(self, build: Build, task: str, /) -> Future[str]:
         future: Future[str] = Future()
-        sent = self._client.submit(_build, build, task, self._topic, pure=False, retries=0)
-        self._pending.add(sent)
+        workers = [worker for worker in self.threads if worker not in self._avoided] if self._avoided else None
+        sent = self._client.submit(_build, build, task, self._topic, pure=False, retries=0, workers=workers or None)
+        self._pending[sent] = workers or None
         sent.add_done_callback(lambda done: self._finish(done, future))
         return future
+
+    def avoid(self, worker: str) -> None:
+        self._avoided.add(id_of(worker))
+
+    def slots(self) -> int:
+        """Count the threads of the workers that get tasks. Take back tasks whose workers have all left."""
+        with suppress(OSError):  # the scheduler is away; the client connects again by itself
+            self.threads = self._client.nthreads()
+        left = [
+            task for task, workers in list(self._pending.items()) if workers and self.threads.keys().isdisjoint(workers)
+        ]
+        if left:
+            self._client.cancel(left)
+        return sum(threads for worker, threads in self.threads.items() if worker not in self._avoided)
 
     def shutdown(self, wait: bool = True) -> None:
         """Have the scheduler forget the tasks that have not finished."""
@@ -52,7 +72,7 @@ class DaskEngine:
 
     def _finish(self, done: Any, future: Future[str]) -> None:
         """Pass on an answer or an error. Dask calls this in a thread of its own."""
-        self._pending.discard(done)
+        self._pending.pop(done, None)
         answer = self._answers.pop(done.key, None)
         try:
             future.set_result(done.result() if answer is None or done.status != "finished" else answer)
@@ -60,9 +80,10 @@ class DaskEngine:
             future.set_exception(error)
 
 
-def _build(build: Callable[[str], str], task: str, topic: str) -> str:
+def _build(build: Build, task: str, topic: str) -> str:
     """Run a task in a worker of Dask, and send its answer."""
-    answer, worker = build(task), get_worker()
+    worker = get_worker()
+    answer = build(task, worker_text(worker.address))
     worker.log_event(topic, (worker.get_current_task(), answer))
     return answer
 
@@ -79,19 +100,15 @@ def connect_dask(address: str) -> Iterator[Connection]:
         client: Any = Client(f"tcp://{address}", set_as_default=False)
     except (OSError, ValueError) as error:
         raise UnavailableError(f"dask://{address}: no scheduler answers ({error})") from error
-    threads: list[int] = []
-
-    def slots() -> int:
-        nonlocal threads
-        if is_closed(client):
-            raise UnavailableError(f"dask://{address}: the scheduler went away and did not come back; {CONTINUE}")
-        with suppress(OSError):  # the scheduler is away; the client connects again by itself
-            threads = list(client.nthreads().values())
-        return sum(threads)
-
     with client:
         engine = DaskEngine(client)
+
+        def slots() -> int:
+            if is_closed(client):
+                raise UnavailableError(f"dask://{address}: the scheduler went away and did not come back; {CONTINUE}")
+            return engine.slots()
+
         try:
-            yield Connection(engine, slots, lambda: len(threads))
+            yield Connection(engine, slots, lambda: engine.threads)
         finally:
             engine.shutdown(wait=False)

@@ -10,18 +10,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from heapq import heappop, heappush
 from queue import Empty, SimpleQueue
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
-from packer.engines.engine import Engine
+from packer.engines.engine import Build, Connection, Engine
 from packer.engines.failing_workers import FailingWorkers
-from packer.engines.task import Answer, BuiltShard, Failed, Refused, Task, read_answer
+from packer.engines.task import Answer, BuiltShard, Failed, Refused, Task, host_of, read_answer
 from packer.errors import EngineError, UnavailableError, VersionsError
+from packer.workers.cluster_events import ClusterEvents
 
 T = TypeVar("T")
-Waits: TypeAlias = Callable[[float], object]
-"""Called with the seconds since which a cluster has no workers."""
-Fails: TypeAlias = Callable[[int, str], object]
-"""Called with the number of a shard whose building failed, and why. It is tried again."""
 AHEAD = 2
 """Tasks in flight for each slot: one that runs, and one that is there when it ends."""
 RECOUNT = 5.0
@@ -61,20 +58,17 @@ class _Trial:
 
 
 def submit_all(
-    engine: Engine,
-    build: Callable[[str], str],
+    connection: Connection,
+    build: Build,
     tasks: Iterable[Task],
-    slots: Callable[[], int],
+    events: ClusterEvents,
     clock: Clock | None = None,
-    waits: Waits = lambda seconds: None,
-    failed: Fails = lambda shard, why: None,
-    workers: Callable[[], int] = lambda: 1 << 30,
 ) -> Iterator[tuple[Task, BuiltShard]]:
     """Yield each task with its answer, as it finishes. Raise the first error that trying again would not cure: of the
     data, of a shard that failed MOST_TRIES times, or of all workers."""
     failing = FailingWorkers()
-    flight = _Flight(engine, build, tasks, clock or Clock())
-    counted = _Slots(slots, waits, flight.clock.now())
+    flight = _Flight(connection.engine, build, tasks, clock or Clock())
+    counted = _Slots(connection.slots, events.waits, flight.clock.now())
     while flight.goes_on:
         now = flight.clock.now()
         flight.fill(AHEAD * counted.at(now), now)
@@ -86,9 +80,12 @@ def submit_all(
             failing.built(answer.worker)
             yield trial.task, answer
         elif isinstance(answer, Failed):
-            failed(trial.task.shard, answer.failed)
-            if failing.failed(answer, workers()):
+            events.failed(trial.task.shard, answer.failed)
+            if failing.is_broken(answer.worker):
                 trial.tries -= 1
+            if failing.failed(answer, connection.workers()):
+                connection.engine.avoid(answer.worker)
+                events.avoided(host_of(answer.worker))
             flight.again(trial, answer.failed)
         elif isinstance(answer, Refused):
             raise VersionsError(f"a worker refused the plan: {answer.refused}")
@@ -99,7 +96,7 @@ def submit_all(
 class _Slots:
     """The slots of an engine. It reports that there are none, once after RECOUNT and then now and again."""
 
-    def __init__(self, count: Callable[[], int], waits: Waits, now: float) -> None:
+    def __init__(self, count: Callable[[], int], waits: Callable[[float], object], now: float) -> None:
         self._count, self._waits = count, waits
         self._most = 0
         self._empty: float | None = None
@@ -134,7 +131,7 @@ class _Slots:
 class _Flight:
     """The tasks that are with the engine, those that wait for another try, and the rest."""
 
-    def __init__(self, engine: Engine, build: Callable[[str], str], tasks: Iterable[Task], clock: Clock) -> None:
+    def __init__(self, engine: Engine, build: Build, tasks: Iterable[Task], clock: Clock) -> None:
         self._engine, self._build, self.clock = engine, build, clock
         self._rest: Iterator[Task] | None = iter(tasks)
         self._waiting: list[_Trial] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
@@ -62,7 +63,7 @@ class BuiltShard:
     """Key and reason of the first rejects."""
     bytes: int
     worker: str
-    """The host and the process that built it."""
+    """The name of the worker that built it: HOST/ID."""
 
     @property
     def host(self) -> str:
@@ -82,7 +83,7 @@ class Failed:
 
     failed: str
     worker: str = ""
-    """The host and the process that failed; empty if the engine lost the task."""
+    """The name of the worker that failed: HOST/ID; empty if the engine lost the task."""
     passes: bool = True
     """True if it may pass without a person who repairs something."""
 
@@ -103,9 +104,19 @@ Answer: TypeAlias = "BuiltShard | Refused | Failed | Wrong"
 _ERRORS: dict[str, type[PackError]] = {kind.__name__: kind for kind in (InputError, UsageError)}
 
 
+def worker_text(worker_id: object) -> str:
+    """Return the name of a worker on this host: HOST/ID."""
+    return f"{socket.gethostname()}/{worker_id}"
+
+
 def host_of(worker: str) -> str:
     """Return the host of a worker."""
-    return worker.rpartition(":")[0]
+    return worker.partition("/")[0]
+
+
+def id_of(worker: str) -> str:
+    """Return what the engine calls a worker."""
+    return worker.partition("/")[2]
 
 
 def answer_of(error: Exception, worker: str) -> Failed | Wrong:

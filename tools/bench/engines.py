@@ -22,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,7 @@ from packer.building import Summary
 from packer.engines.connect import connect
 from packer.engines.submit import submit_all
 from packer.engines.task import BuiltShard, Task, answer_text
+from packer.workers.cluster_events import ClusterEvents
 from readers.contract.manifest import Manifest
 
 DONE = answer_text(BuiltShard("0" * 32, "0" * 64, 1, 0, (), 1, "nowhere"))
@@ -98,7 +100,7 @@ def _packed(raw: Path, out: Path, engine: str | None) -> Summary:
     return build_pack(raw, out, workers=2, **options)
 
 
-def answered(task: str) -> str:
+def answered(task: str, worker: str = "") -> str:
     """Build nothing."""
     return DONE
 
@@ -128,7 +130,9 @@ def measure_tasks(count: int) -> None:
     tasks = [Task("/plans/0123456789abcdef", "0" * 64, each, "/out", None, 300) for each in range(count)]
 
     def submitted(slots: Callable[[], int], tasks: list[Task]) -> None:
-        assert sum(1 for _ in submit_all(connection.engine, answered, tasks, slots)) == len(tasks)
+        assert sum(1 for _ in submit_all(replace(connection, slots=slots), answered, tasks, ClusterEvents())) == len(
+            tasks
+        )
 
     def mapped(tasks: list[Task]) -> None:
         client.gather(client.map(answered, [task.to_text() for task in tasks], pure=False))

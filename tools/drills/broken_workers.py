@@ -20,6 +20,7 @@ from drills.simulated_cluster import Outcome, SimulatedCluster, never
 from packer.engines.build_task import wait_after
 from packer.engines.submit import submit_all
 from packer.engines.task import BuiltShard, Failed, Task, answer_text
+from packer.workers.cluster_events import ClusterEvents
 
 WAYS = ("at once", "after a second", "two of three", "at first", "lost")
 FIRST, RESTART = 600.0, 3.0
@@ -38,6 +39,10 @@ class Night(SimulatedCluster):
         self._idle = list(range(workers))
         self._in_a_row = Counter[int]()
 
+    def name(self, worker: int) -> str:
+        """Return the name of a worker: its host and its ID."""
+        return f"n{worker}/{worker}"
+
     @property
     def has_slot(self) -> bool:
         return bool(self._idle)
@@ -47,14 +52,15 @@ class Night(SimulatedCluster):
         seconds, outcome = self._outcome(worker, task)
 
         def end() -> Outcome:
-            self._idle.append(worker)
+            if self.name(worker) not in self.avoided:
+                self._idle.append(worker)
             return outcome
 
         return seconds, end
 
     def _outcome(self, worker: int, task: Task) -> tuple[float, Outcome]:
         """Return how long a worker has a task, and what comes of it."""
-        way, name = self.ways.get(worker, ""), f"n{worker}:1"
+        way, name = self.ways.get(worker, ""), self.name(worker)
         fails = bool(way) and not (way == "two of three" and self.dice.random() < 1 / 3)
         if way == "at first" and self.time > FIRST:
             fails = False
@@ -73,8 +79,9 @@ class Night(SimulatedCluster):
 def built(night: Night, shards: int) -> int:
     """Build this number of shards, and return how many came."""
     tasks = (Task("/plans/1", "a" * 64, number, "/out", None, 300) for number in range(shards))
-    count = lambda: night.workers  # noqa: E731 - slots and workers are the same here
-    return sum(1 for _ in submit_all(night, never, tasks, count, night, workers=count))
+    names = {str(number) for number in range(night.workers)}
+    connection = night.connection(lambda: night.workers - len(night.avoided), lambda: names)
+    return sum(1 for _ in submit_all(connection, never, tasks, ClusterEvents(), night))
 
 
 def main() -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from heapq import heappop, heappush
 from queue import SimpleQueue
 from typing import TypeAlias, TypeVar
 
+from packer.engines.engine import Build, Connection
 from packer.engines.submit import Clock
 from packer.engines.task import Task
 
@@ -22,6 +23,7 @@ class SimulatedCluster(Clock, ABC):
 
     def __init__(self) -> None:
         self.time = 0.0
+        self.avoided = set[str]()
         self._queue: list[tuple[Future[str], Task]] = []
         self._ends: list[tuple[float, int, Future[str], Callable[[], Outcome]]] = []
         self._count = 0
@@ -35,11 +37,20 @@ class SimulatedCluster(Clock, ABC):
     def begin(self, task: Task) -> tuple[float, Callable[[], Outcome]]:
         """Begin a task. Return the seconds that it takes, and the function that ends it."""
 
-    def submit(self, build: Callable[[str], str], task: str, /) -> Future[str]:
+    def submit(self, build: Build, task: str, /) -> Future[str]:
         future: Future[str] = Future()
         self._queue.append((future, Task.from_text(task)))
         self._start()
         return future
+
+    def avoid(self, worker: str) -> None:
+        self.avoided.add(worker)
+
+    def connection(
+        self, slots: Callable[[], int], workers: Callable[[], Collection[str]] = lambda: {"n1"}
+    ) -> Connection:
+        """Return this cluster as a connection, with functions that count."""
+        return Connection(self, slots, workers)
 
     def shutdown(self, wait: bool = True) -> None:
         raise AssertionError("who opened the engine closes it")
@@ -67,6 +78,6 @@ class SimulatedCluster(Clock, ABC):
             heappush(self._ends, (self.time + seconds, self._count, future, end))
 
 
-def never(task: str) -> str:
+def never(task: str, worker: str) -> str:
     """Stand for the function that a worker calls."""
     raise AssertionError("a simulated cluster calls nothing")

@@ -16,3 +16,5 @@ class ClusterEvents:
     """Called with the seconds since which a cluster has no workers."""
     failed: Callable[[int, str], object] = lambda shard, why: None
     """Called with the number of a shard whose building failed, and why. It is tried again."""
+    avoided: Callable[[str], object] = lambda host: None
+    """Called with the host of a worker that failed several times in a row. It gets no more shards."""
