@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 
 from readers.contract.errors import StoreBusyError
+from readers.stores.object_store import longer_for
 from readers.stores.store import Data, Store, Version
 from readers.stores.waiting import Patience
 
@@ -32,7 +33,7 @@ def replaced(store: Store, name: str, data: Data, old: Version | None) -> bool:
 
 def _written(store: Store, name: str, data: Data, old: Version | None, write: Callable[[], bool]) -> bool:
     refusal = StoreBusyError(f"{store.url}/{name}: was not written, although no other process writes it")
-    refused, again, patience = 0, Patience(), Patience()
+    refused, again, patience = 0, Patience(), Patience(longer_for(data))
     while refused < TRIES:
         try:
             if write():

@@ -110,7 +110,7 @@ class ObjectStore:
         if (longer, most) not in self._clients:
             retries: RetryConfig = self._retries or {
                 "max_retries": ALL_TRIES,
-                "retry_timeout": timedelta(seconds=CLIENT_SECONDS + longer),
+                "retry_timeout": timedelta(seconds=CLIENT_SECONDS),
                 "backoff": {"init_backoff": timedelta(seconds=0.5), "max_backoff": timedelta(seconds=CLIENT_PAUSE)},
             }
             options: Any = {
@@ -126,7 +126,7 @@ class ObjectStore:
 
     def _sender(self, data: Data) -> Any:
         """Return the client for an upload."""
-        return self._client(STEP * (memoryview(data).nbytes // int(STEP * SLOWEST)))
+        return self._client(longer_for(data))
 
     def list(self, folder: str) -> Iterator[Listed]:
         prefix = check_name(folder) if folder else None
@@ -202,7 +202,7 @@ class ObjectStore:
 
     def put(self, name: str, data: Data) -> None:
         check_name(name)
-        answered(partial(self._put, name, data))
+        answered(partial(self._put, name, data), longer_for(data))
 
     def _put(self, name: str, data: Data) -> None:
         with self._errors(name):
@@ -257,6 +257,11 @@ class ObjectStore:
             odd = isinstance(error, self._exceptions.InvalidPathError)
             hint = "; the client cannot name this object, so rename or delete it" if odd else _hint(str(error))
             raise kind(f"{self.url}/{name}: {_reason(error)}{hint}") from error
+
+
+def longer_for(data: Data) -> float:
+    """Return the seconds that an upload may take longer for its size."""
+    return STEP * (memoryview(data).nbytes // int(STEP * SLOWEST))
 
 
 def _version(meta: Any) -> Version:

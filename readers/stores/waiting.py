@@ -34,10 +34,13 @@ def interruptible(call: Callable[[], T]) -> T:
 
 
 class Patience:
-    """The pauses between the tries of one request, which end RETRY_SECONDS after the first try."""
+    """The pauses between the tries of one request, which end RETRY_SECONDS after the first try.
 
-    def __init__(self) -> None:
-        self._begun, self._pause = time.monotonic(), FIRST_PAUSE
+    An upload that may take `longer` for its size has as much longer.
+    """
+
+    def __init__(self, longer: float = 0.0) -> None:
+        self._begun, self._pause, self._most = time.monotonic(), FIRST_PAUSE, RETRY_SECONDS + longer
 
     def wait(self, error: Exception) -> None:
         """Sleep before the next try. Raise the error of the last one if there is none.
@@ -45,17 +48,17 @@ class Patience:
         Chance keeps many processes apart.
         """
         waited = time.monotonic() - self._begun
-        if waited >= RETRY_SECONDS:
+        if waited >= self._most:
             raise error
         if waited >= HEARD_SECONDS:
-            tell_of_wait(str(error), RETRY_SECONDS - waited)
+            tell_of_wait(str(error), self._most - waited)
         time.sleep(random.uniform(self._pause / 2, self._pause))
         self._pause = min(2 * self._pause, LONGEST_PAUSE)
 
 
-def answered(call: Callable[[], T]) -> T:
-    """Call a function that may be called again until the store answers. Raise its last error after RETRY_SECONDS."""
-    patience = Patience()
+def answered(call: Callable[[], T], longer: float = 0.0) -> T:
+    """Call a function that may be called again until the store answers. Raise its last error when `Patience` ends."""
+    patience = Patience(longer)
     while True:
         try:
             return call()
