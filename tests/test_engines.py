@@ -392,7 +392,7 @@ def test_a_broken_worker_of_dask(faults: Path, local: Manifest, tmp_path: Path) 
 
 @dataclass
 class ClientOfDask:
-    """What `DaskEngine` uses of a client. Tasks never end by themselves."""
+    """Stands for a client of Dask, whose tasks never end by themselves."""
 
     threads: dict[str, int]
     sent: list[tuple[Any, list[str] | None]] = field(default_factory=list)
