@@ -114,7 +114,7 @@ def asks_for(process: Path, out: str) -> bool:
         command = (process / "cmdline").read_bytes()
     except OSError:
         return False
-    return f"{out}/{LIVE}/{BUILDER}" in opened and b"packer.building.live" in command
+    return f"{out}/{LIVE}/{BUILDER}" in opened and b"packer.cli.live" in command
 
 
 def test_two_programs_share_a_builder_and_it_ends_after_them(raw: RawFolder, tmp_path: Path) -> None:
@@ -130,6 +130,13 @@ def test_two_programs_share_a_builder_and_it_ends_after_them(raw: RawFolder, tmp
         time.sleep(0.05)
     assert not builds(out / LIVE)
     assert wait_until_published(out).rows == 49
+
+
+def test_a_build_with_other_options_is_not_joined(raw: RawFolder, tmp_path: Path) -> None:
+    first = open_dataset(raw.path, "train", pack=tmp_path / "out", **{**OPTIONS, "workers": 1})
+    with pytest.raises(ReadError, match="with other options"):
+        open_dataset(raw.path, "train", pack=tmp_path / "out", **{**OPTIONS, "size": (12, 18)})
+    assert len(first) == 40
 
 
 def test_options_that_are_wrong_are_named(raw: RawFolder, tmp_path: Path) -> None:

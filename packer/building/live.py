@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
@@ -15,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from packer.building.run_build import build_from, built_here
+from packer.building.summary import Summary
 from packer.errors import PackError
 from packer.plan.plan import Plan
 from packer.plan.request import request_of
@@ -25,7 +25,7 @@ from packer.publish.next_manifest import next_manifest
 from packer.workers.pool import Pool
 from readers.contract.atomic import make_folder
 from readers.contract.errors import ReadError
-from readers.contract.live import BUILDER, BUILT, LIVE, READERS, WANTED, BuiltShard, note_built, read_wanted
+from readers.contract.live import ASKED, BUILDER, BUILT, LIVE, READERS, WANTED, BuiltShard, note_built, read_wanted
 from readers.contract.manifest import GENERATIONS, MANIFEST, Manifest
 from readers.contract.receipt import Receipt
 from readers.contract.receipt_facts import AllReceipts, ReceiptFacts
@@ -35,8 +35,6 @@ from readers.stores.folder_store import FolderStore
 
 LONELY = 60.0
 """Seconds that a builder waits for its first reader."""
-LOWER = 10
-"""The priority that a builder takes off its own: the training gets its cores first."""
 
 
 class NoReaderError(PackError):
@@ -67,8 +65,8 @@ class LiveView:
 
 
 @contextmanager
-def live_view(plan: Plan) -> Iterator[LiveView]:
-    """Show readers the plan and the shards that are there. OUT must be locked."""
+def live_view(plan: Plan, asked: str) -> Iterator[LiveView]:
+    """Show readers the plan, what was asked for, and the shards that are there. OUT must be locked."""
     folder = plan.out / LIVE
     for name in (GENERATIONS, WANTED):
         make_folder(folder / name)
@@ -78,6 +76,7 @@ def live_view(plan: Plan) -> Iterator[LiveView]:
     put_table(FolderStore(folder), manifest.table, table)
     if not _is_shown(folder, manifest):
         write_atomic(folder / MANIFEST, manifest.to_text())
+    write_atomic(folder / ASKED, asked)
     (folder / READERS).touch()
     (folder / BUILT).unlink(missing_ok=True)  # a reader of the build before has it open
     built, lock = (os.open(folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644) for name in (BUILT, BUILDER))
@@ -93,17 +92,17 @@ def live_view(plan: Plan) -> Iterator[LiveView]:
         os.close(lock)
 
 
-def live_shards(plan: Plan, pool: Pool, needs_readers: bool) -> Generator[tuple[int, Receipt], None, None]:
-    """Build the shards of a plan on this machine, the wanted ones first. Tell readers of each."""
+def live_shards(plan: Plan, pool: Pool, asked: str) -> Generator[tuple[int, Receipt], None, None]:
+    """Build the shards of a plan on this machine, the wanted ones first, and tell readers of each. Stop without any."""
     if not plan.new_specs:
         return  # readers open the published pack
     left = len(plan.new_specs)
-    with live_view(plan) as view, closing(built_here(plan, pool, urgent=view.urgent)) as shards:
+    with live_view(plan, asked) as view, closing(built_here(plan, pool, urgent=view.urgent)) as shards:
         for number, receipt in shards:
             view.note(number, receipt)
             left -= 1
             yield number, receipt
-            if needs_readers and left:
+            if left:
                 view.check_readers()
 
 
@@ -137,22 +136,16 @@ def _is_locked(path: Path) -> bool:
     return False
 
 
-def main() -> None:
-    """Build as a program of readers: RAW, OUT and the options come as JSON."""
-    os.nice(LOWER)
-    asked = json.load(sys.stdin)
-    out = Path(asked["out"])
+def build_for_readers(asked: str, out: Path) -> Summary | None:
+    """Build as long as a program reads the pack; None if all have ended before. Tell readers of an error.
+
+    `asked` names RAW and the options as JSON."""
     try:
-        request = request_of(asked["raw"], out, **asked["options"])
-        build_from(request, builder=partial(live_shards, needs_readers=True))
-    except NoReaderError as ended:
-        print(ended, file=sys.stderr)
+        wish = json.loads(asked)
+        return build_from(request_of(wish["raw"], out, **wish["options"]), builder=partial(live_shards, asked=asked))
+    except NoReaderError:
+        return None
     except PackError as error:
         if (out / LIVE).is_dir():
             write_atomic(out / LIVE / BUILDER, str(error))
-        print(error, file=sys.stderr)
-        sys.exit(error.exit_code)
-
-
-if __name__ == "__main__":
-    main()
+        raise

@@ -12,6 +12,7 @@ from packer.publish.lock import NAME as LOCK
 from packer.publish.lock import locked
 from readers.contract.atomic import PARTIAL, make_folder, sync_folder
 from readers.contract.leftovers import sweep
+from readers.contract.live import LIVE
 from readers.contract.manifest import CELLS, FORMAT, GENERATIONS, MANIFEST, MARK, SHARDS
 from readers.contract.regular_files import open_raw
 from readers.stores.open_store import is_url, url_of
@@ -126,7 +127,7 @@ def sync_shards(out: Path) -> None:
 
 def tidy(out: Path) -> None:
     """Remove the unfinished files of commands that were killed. Parts of the same pack may be built now."""
-    for name in ("", SHARDS, CELLS, GENERATIONS, STAMPS, REMARKS, PLANS):
+    for name in ("", SHARDS, CELLS, GENERATIONS, STAMPS, REMARKS, PLANS, LIVE, f"{LIVE}/{GENERATIONS}"):
         sweep(out / name)
     for folder in (out / TICKETS).glob("*"):
         sweep(folder)

@@ -20,7 +20,8 @@ import numpy as np
 
 from readers.contract.system import read_at
 
-LIVE, BUILT, WANTED, READERS, BUILDER = "live", "built", "wanted", "readers", "builder"
+LIVE = "live"
+ASKED, BUILT, WANTED, READERS, BUILDER = "asked", "built", "wanted", "readers", "builder"
 RECORD = np.dtype([("fingerprint", "S32"), ("receipt", "S64"), ("rows", "<u8"), ("crc32", "<u4"), ("zero", "<u4")])
 MOST_WANTED = 64
 """The shards that a reader asks for at the same time."""

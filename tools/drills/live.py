@@ -76,7 +76,7 @@ def main() -> None:
         undisturbed(raw, out)
         longest = time.monotonic() - started
         for _ in range(chosen.rounds):
-            shutil.rmtree(out)
+            remove(out)
             victim, seconds = dice.choice(VICTIMS), dice.uniform(0, longest)
             rows = disturbed(raw, out, victim, seconds, dice)
             fault = rows if isinstance(rows, str) else difference(expected, rows, out)
@@ -86,6 +86,18 @@ def main() -> None:
                 print(f"{victim} killed after {seconds:.3f} s: {fault}", flush=True)
     print(f"{chosen.rounds} rounds, {wrong} wrong: {', '.join(f'{seen[name]} of {name}' for name in VICTIMS)}")
     sys.exit(wrong > 0)
+
+
+def remove(out: Path) -> None:
+    """Remove a pack, into which workers of a killed builder may write for a moment."""
+    until = time.monotonic() + PATIENCE
+    while out.exists():
+        try:
+            shutil.rmtree(out)
+        except OSError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.1)
 
 
 def training(raw: Path, out: Path, rank: int) -> subprocess.Popen[str]:
@@ -161,7 +173,7 @@ def builders_of(out: Path) -> list[int]:
 
 def _has_open(process: Path, begins: tuple[str, ...]) -> bool:
     with suppress(OSError):
-        if b"packer.building.live" in (process / "cmdline").read_bytes():
+        if b"packer.cli.live" in (process / "cmdline").read_bytes():
             return any(str(file.readlink()).startswith(begins) for file in (process / "fd").iterdir())
     return False
 

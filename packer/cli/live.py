@@ -1,0 +1,28 @@
+"""The process that builds a live pack for the programs that read it: `python -m packer.cli.live OUT`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from packer.building.live import build_for_readers
+from packer.cli.output import show
+from packer.errors import PackError
+
+LOWER = 10
+"""The priority that a builder takes off its own: the training gets its cores first."""
+
+
+def main() -> None:
+    """Build what a reader asks for on stdin: RAW and the options by their names in Python, as JSON."""
+    os.nice(LOWER)
+    try:
+        build_for_readers(sys.stdin.read(), Path(sys.argv[1]))
+    except PackError as error:
+        show(str(error), err=True)
+        sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main()
