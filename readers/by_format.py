@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from readers.contract.errors import RequestError
 from readers.dataset import SegDataset, View
 from readers.delivered import Forms, LabelForm, forms_of
 from readers.location import CacheBytes, Location, Verify
@@ -84,14 +86,34 @@ def open_dataset(
     needs next is built first. Any other option is one of `packer build`, such as `size=(512, 512)`; those with the name
     of an option here are in `options={"label": …}`.
     """
-    location = Location.of(root if pack is None else pack, verify, staged, cache, cache_bytes, generation, offline)
     if pack is not None:
-        from readers.live_build import LiveBuild  # most data sets are packed
-
-        location = replace(location, live=LiveBuild.of(root, {**build.pop("options", {}), **build}))
+        opening = {"verify": verify, "cache": cache, "cache_bytes": cache_bytes, "generation": generation}
+        opening["offline"] = offline
+        location = _live_location(root, pack, opening, {**build.pop("options", {}), **build})
     elif build:
         raise TypeError(f"open_dataset() has no option {next(iter(build))!r}; options of a build need pack=")
+    else:
+        location = Location.of(root, verify, staged, cache, cache_bytes, generation, offline)
     opened = location.open()
     dataset = object.__new__(DATASETS[opened.manifest.storage])  # its __init__ would open the pack once more
     dataset._open(location, opened, View(split, fold, fields, forms_of(label, form), labelled), transform)
     return dataset
+
+
+def _live_location(
+    raw: str | os.PathLike[str],
+    pack: str | os.PathLike[str],
+    opening: Mapping[str, object],
+    options: Mapping[str, object],
+) -> Location:
+    """Return the location of a pack that is built while it is read."""
+    from readers.live_build import LiveBuild  # most data sets are packed
+    from readers.stores.open_store import is_url
+
+    given = [f"{name}= is for packs that are built" for name, value in opening.items() if value is not None]
+    if is_url(os.fspath(pack)):
+        given = [f"pack={pack!r}"]
+    if given:
+        raise RequestError(f"{given[0]}: pack= is a folder of this machine, in which {raw} is packed while it is read")
+    folder = Location(str(Path(pack).absolute()), None, staged=False)
+    return replace(folder, live=LiveBuild.of(raw, options))

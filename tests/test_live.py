@@ -147,6 +147,10 @@ def test_options_that_are_wrong_are_named(raw: RawFolder, tmp_path: Path) -> Non
         open_dataset(raw.path, pack=tmp_path / "out", size="large")
     with pytest.raises(TypeError, match="options of a build need pack="):
         open_dataset(raw.path, size="24x36")
+    with pytest.raises(RequestError, match="generation= is for packs that are built"):
+        open_dataset(raw.path, pack=tmp_path / "out", generation=2)
+    with pytest.raises(RequestError, match="a folder of this machine"):
+        open_dataset(raw.path, pack="s3://bucket/out", cache=tmp_path)
     with pytest.raises(RequestError, match="is not a text"):
         open_dataset(raw.path, pack=tmp_path / "out", size={1, 2})
 
