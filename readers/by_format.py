@@ -110,10 +110,10 @@ def _live_location(
     from readers.live_build import LiveBuild  # most data sets are packed
     from readers.stores.open_store import is_url
 
-    given = [f"{name}= is for packs that are built" for name, value in opening.items() if value is not None]
+    wrong = [f"{name}= is for packs that are built" for name, value in opening.items() if value is not None]
     if is_url(os.fspath(pack)):
-        given = [f"pack={pack!r}"]
-    if given:
-        raise RequestError(f"{given[0]}: pack= is a folder of this machine, in which {raw} is packed while it is read")
+        wrong = [f"pack={pack!r}"]
+    if wrong:
+        raise RequestError(f"{wrong[0]}: pack= is a folder of this machine, in which {raw} is packed while it is read")
     folder = Location(str(Path(pack).absolute()), None, staged=False)
     return replace(folder, live=LiveBuild.of(raw, options))
