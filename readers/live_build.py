@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import IO
 
 from readers.contract.errors import DamagedError, ReadError, RequestError
-from readers.contract.live import ASKED, LIVE
-from readers.contract.manifest import MANIFEST, Manifest
+from readers.contract.live import ASKED
+from readers.contract.manifest import LIVE, MANIFEST, Manifest
 from readers.live_pack import LivePack, LiveShards, builds
 from readers.pack import Pack
 

@@ -20,18 +20,8 @@ from pathlib import Path
 
 from readers.contract.atomic import machine
 from readers.contract.errors import ReadError
-from readers.contract.live import (
-    BUILDER,
-    BUILT,
-    LIVE,
-    MOST_WANTED,
-    READERS,
-    WANTED,
-    BuiltShard,
-    read_built,
-    write_wanted,
-)
-from readers.contract.manifest import SHARDS, Manifest
+from readers.contract.live import BUILDER, BUILT, MOST_WANTED, READERS, WANTED, LiveShard, read_built, write_wanted
+from readers.contract.manifest import LIVE, SHARDS, Manifest
 from readers.contract.receipt import shard_stem
 from readers.contract.shard_table import ShardTable
 from readers.contract.statistics import FieldStatistics, Statistics, total
@@ -67,19 +57,19 @@ class LiveShards:
     def _own_file(self) -> Path:
         return self._folder / WANTED / f"{machine()}-{os.getpid()}-{secrets.token_hex(4)}"
 
-    def known(self, number: int) -> BuiltShard | None:
+    def known(self, number: int) -> LiveShard | None:
         """Return the facts of a shard; None if it is not built."""
         with suppress(_NotBuiltError):
             return self.at(number)
         return None
 
-    def _at(self, number: int) -> BuiltShard:
+    def _at(self, number: int) -> LiveShard:
         shard = read_built(self._file, number)
         if shard is None:
             raise _NotBuiltError  # an error is not remembered
         return shard
 
-    def wait(self, number: int) -> BuiltShard:
+    def wait(self, number: int) -> LiveShard:
         """Return the facts of a shard when it is built."""
         shard, pause, looked = self.known(number), PAUSES[0], time.monotonic()
         if shard is not None:

@@ -17,8 +17,8 @@ from conftest import HANG, RawFolder, good, make_raw, pack
 
 from packer.plan.sample import SAMPLE_SIZE, spread_indices
 from readers import ReadError, RequestError, Window, open_dataset
-from readers.contract.live import BUILDER, LIVE
-from readers.contract.manifest import GENERATIONS, STORAGES, Manifest
+from readers.contract.live import BUILDER
+from readers.contract.manifest import GENERATIONS, LIVE, STORAGES, Manifest
 from readers.live_pack import LivePack, builds
 
 OPTIONS: dict[str, Any] = {"size": (24, 36), "shard_size": "8KiB", "workers": 2}

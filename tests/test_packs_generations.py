@@ -23,7 +23,8 @@ from scenes.tiny import age
 from test_shards_reuse import built
 
 from packer import build_pack
-from packer.cli.log import LOG, publishing
+from packer.cli.log import LOG
+from packer.cli.publishing import publishing
 from packer.errors import BusyError, PinnedError, UsageError
 from packer.packs.garbage import _SHARD, delete_garbage, find_garbage
 from packer.packs.generations import list_generations, rollback_pack

@@ -17,11 +17,10 @@ from packer.plan.make_plan import make_plan
 from packer.plan.request import request_of
 from packer.shards.threads import in_threads, one_thread
 from packer.sources.files.folder import FolderSource
-from packer.workers.jobs import Job
+from packer.workers.jobs import Job, Urgent, nothing_urgent
 from packer.workers.process import Worker
 from packer.workers.run import build_shards, open_pool
 from packer.workers.supervisor import Supervisor
-from packer.workers.waiting_jobs import Urgent, nothing_urgent
 from readers.contract.manifest import SHARDS
 
 

@@ -25,8 +25,8 @@ from packer.publish.next_manifest import next_manifest
 from packer.workers.pool import Pool
 from readers.contract.atomic import make_folder
 from readers.contract.errors import ReadError
-from readers.contract.live import ASKED, BUILDER, BUILT, LIVE, READERS, WANTED, BuiltShard, note_built, read_wanted
-from readers.contract.manifest import GENERATIONS, MANIFEST, Manifest
+from readers.contract.live import ASKED, BUILDER, BUILT, READERS, WANTED, LiveShard, note_built, read_wanted
+from readers.contract.manifest import GENERATIONS, LIVE, MANIFEST, Manifest
 from readers.contract.receipt import Receipt
 from readers.contract.receipt_facts import AllReceipts, ReceiptFacts
 from readers.contract.statistics import no_rows
@@ -54,7 +54,7 @@ class LiveView:
 
     def note(self, number: int, shard: Receipt | ReceiptFacts) -> None:
         """Tell readers that the files of a shard are there."""
-        note_built(self._built, number, BuiltShard(shard.fingerprint, shard.digest, shard.rows))
+        note_built(self._built, number, LiveShard(shard.fingerprint, shard.digest, shard.rows))
 
     def check_readers(self) -> None:
         """Raise NoReaderError if all readers have ended."""

@@ -23,9 +23,9 @@ from packer.publish.lock import locked
 from packer.publish.pin import check_pin
 from packer.publish.target import check_target, is_ours, locked_target, make_target, prepare_target, tidy
 from packer.runtime import Timer
+from packer.workers.jobs import Urgent, nothing_urgent
 from packer.workers.pool import Pool
 from packer.workers.run import build_shards
-from packer.workers.waiting_jobs import Urgent, nothing_urgent
 from readers.contract.receipt import Receipt
 from readers.contract.receipt_facts import AllReceipts
 from readers.stores.open_store import url_of

@@ -10,9 +10,10 @@ import click
 
 from packer.cli.configured import SETTINGS, ConfiguredCommand
 from packer.cli.loading import loading
-from packer.cli.log import LOG, publishing
+from packer.cli.log import LOG
 from packer.cli.output import show
 from packer.cli.progress import shown
+from packer.cli.publishing import publishing
 from packer.errors import UsageError
 
 if TYPE_CHECKING:

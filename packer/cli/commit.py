@@ -9,9 +9,10 @@ import click
 
 from packer.cli.build import log_summary
 from packer.cli.loading import loading
-from packer.cli.log import LOG, publishing
+from packer.cli.log import LOG
 from packer.cli.output import join_lines, show
 from packer.cli.progress import shown
+from packer.cli.publishing import publishing
 from packer.cli.store_options import no_conditions_option, scratch_option
 from packer.cli.values import FolderType, PackType
 from packer.config.options import LOG_FORMATS

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from packer.cli.loading import loading
-from packer.cli.log import publishing
 from packer.cli.output import join_lines, show
+from packer.cli.publishing import publishing
 from packer.cli.store_options import no_conditions_option
 from packer.cli.values import PackType, bytes_text
 from packer.errors import counted

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from packer.cli.log import log_wait
 from packer.runtime import no_blas_threads, no_collecting
 from packer.signals import ending_at_once
 
@@ -23,7 +24,6 @@ def loading(workers: bool = False) -> Iterator[None]:
 
             start_fork_server()
         yield
-        from packer.cli.log import log_wait
         from readers.stores.heard import hear_of_waits
 
         hear_of_waits(log_wait)

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-from packer.cli.loading import loading
 from packer.cli.output import show
 from readers.contract.plain_text import one_line
-
-if TYPE_CHECKING:
-    from readers.stores.store import Store
 
 TEXT, JSON = "text", "json"
 
@@ -56,26 +48,3 @@ def log_wait(why: str, seconds: float) -> None:
     until = datetime.now() + timedelta(seconds=seconds)
     words = f"waiting   {why}; it is tried again until {until:%H:%M:%S}"
     LOG.say("waiting", words, reason=why, seconds=round(seconds))
-
-
-@contextmanager
-def publishing(out: Path | Store) -> Iterator[None]:
-    """Set `LOG.published` while the body publishes a generation of `out`.
-
-    It is True after a normal end. If an error or a signal ends the body, the current manifest decides: the signal may
-    come between the rename and the next line. It stays False if the store does not answer.
-    """
-    with loading():
-        from packer.errors import BusyError
-        from packer.publish.generation import current_manifest
-        from readers.contract.errors import StoreBusyError, StoreError
-    before = current_manifest(out)
-    try:
-        yield
-        LOG.published = True
-    except (BusyError, StoreBusyError):
-        raise  # to ask a store that does not answer would take minutes, and hide this error
-    except BaseException:
-        with suppress(StoreError):
-            LOG.published = current_manifest(out) != before
-        raise

@@ -9,8 +9,8 @@ import click
 
 from packer.cli.copied import show_copied
 from packer.cli.loading import loading
-from packer.cli.log import publishing
 from packer.cli.progress import shown
+from packer.cli.publishing import publishing
 from packer.cli.store_options import no_conditions_option
 from packer.cli.values import PackType
 

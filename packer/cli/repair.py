@@ -11,9 +11,9 @@ import click
 from packer.cli.build import log_summary
 from packer.cli.configured import overriding_option
 from packer.cli.loading import loading
-from packer.cli.log import publishing
 from packer.cli.output import show
 from packer.cli.progress import shown
+from packer.cli.publishing import publishing
 from packer.cli.values import FolderType
 from packer.errors import counted
 from packer.publish.target import raw_and_out

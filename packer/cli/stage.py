@@ -11,9 +11,10 @@ import click
 
 from packer.cli.copied import show_copied
 from packer.cli.loading import loading
-from packer.cli.log import LOG, publishing
+from packer.cli.log import LOG
 from packer.cli.output import show
 from packer.cli.progress import shown
+from packer.cli.publishing import publishing
 from packer.cli.values import FolderType, PackType, bytes_text
 from packer.errors import UsageError
 

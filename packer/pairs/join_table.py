@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from packer.errors import Problem
+from packer.errors import PackError, Problem
 from packer.pairs.asked_paths import AskedPaths, NotPlainError, check_once
-from packer.pairs.candidates import UNWRITABLE
+from packer.pairs.candidates import UNWRITABLE, Candidate
 from packer.pairs.draw_splits import SplitDrawer
 from packer.pairs.files import RawFiles
 from packer.pairs.join_files import Row
@@ -47,10 +47,18 @@ class JoinedTable:
             if pair.image == pair.label or UNWRITABLE.search(pair.key + pair.image + pair.label):
                 raise NotPlainError("a pair that cannot be packed")
             once.add((pair.image, f"{pair.split}\0{pair.key}"))
-            split = pair.split if drawer is None else drawer.draw(pair)
+            split = pair.split if drawer is None else _drawn(drawer, pair)
             self.splits.add(split)
             yield split, pair.key, (pair.image, pair.label) if rules.has_label else (pair.image,)
         check_once(once)
         if drawer is not None:
             self.problems += drawer.problems()
             self.notes += drawer.notes()
+
+
+def _drawn(drawer: SplitDrawer, pair: Candidate) -> str:
+    """Return the split of a pair, or raise NotPlainError: another problem of the row may come before this one."""
+    try:
+        return drawer.draw(pair)
+    except PackError as error:
+        raise NotPlainError("a split that cannot be drawn") from error

@@ -12,8 +12,7 @@ from packer.publish.lock import NAME as LOCK
 from packer.publish.lock import locked
 from readers.contract.atomic import PARTIAL, make_folder, sync_folder
 from readers.contract.leftovers import sweep
-from readers.contract.live import LIVE
-from readers.contract.manifest import CELLS, FORMAT, GENERATIONS, MANIFEST, MARK, SHARDS
+from readers.contract.manifest import CELLS, FORMAT, GENERATIONS, LIVE, MANIFEST, MARK, SHARDS
 from readers.contract.regular_files import open_raw
 from readers.stores.open_store import is_url, url_of
 

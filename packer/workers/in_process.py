@@ -8,9 +8,8 @@ from typing import TypeVar
 
 import cv2
 
-from packer.workers.jobs import Job
+from packer.workers.jobs import Job, Urgent, WaitingJobs, nothing_urgent
 from packer.workers.tasks import NO_MEMORY, NoMemoryError, TaskRunner
-from packer.workers.waiting_jobs import Urgent, WaitingJobs, nothing_urgent
 
 Answer = TypeVar("Answer")
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -235,3 +235,40 @@ class OneTry(ShardJob):
     def crashed(self, indices: Sequence[int], cause: str) -> None:
         parts = " or ".join(filter(None, self._spec.pieces[indices[0] if indices else 0].ref.parts))
         raise EngineError(f"{parts}: {cause}")
+
+
+Urgent = Callable[[], Iterable[int]]
+"""Returns the indices of jobs that others wait for, the most urgent first."""
+
+
+def nothing_urgent() -> Iterable[int]:
+    """Return nothing: jobs are taken in their order."""
+    return ()
+
+
+class WaitingJobs:
+    """Jobs in their order. What is wanted comes first, and before it what a worker did not finish."""
+
+    def __init__(self, jobs: Iterable[Job[Any]], urgent: Urgent = nothing_urgent) -> None:
+        self._jobs = {job.index: job for job in jobs}
+        self._again = deque[Job[Any]]()
+        self._urgent = urgent
+
+    def __len__(self) -> int:
+        return len(self._again) + len(self._jobs)
+
+    def take(self) -> Job[Any]:
+        """Return the next job."""
+        if self._again:
+            return self._again.popleft()
+        first = next(filter(self._jobs.__contains__, self._urgent()), None)
+        return self._jobs.pop(next(iter(self._jobs)) if first is None else first)
+
+    def put_back(self, job: Job[Any]) -> None:
+        """Take back a job that has more to do."""
+        self._again.appendleft(job)
+
+    def clear(self) -> None:
+        """Forget all jobs."""
+        self._jobs.clear()
+        self._again.clear()

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable
 from typing import Protocol, TypeVar
 
-from packer.workers.jobs import Job
-from packer.workers.waiting_jobs import Urgent, nothing_urgent
+from packer.workers.jobs import Job, Urgent, nothing_urgent
 
 Answer = TypeVar("Answer")
 

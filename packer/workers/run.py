@@ -16,10 +16,9 @@ from packer.recipe.source import Source
 from packer.shards.alike_heads import AlikeHeads
 from packer.shards.inspect import InspectRequest, LabelCounts
 from packer.shards.measure import MeasuredRow
-from packer.workers.jobs import HeadsJob, InspectJob, MeasureJob, OneTry, ShardJob
+from packer.workers.jobs import HeadsJob, InspectJob, MeasureJob, OneTry, ShardJob, Urgent, nothing_urgent
 from packer.workers.pool import Pool
 from packer.workers.supervisor import Supervisor
-from packer.workers.waiting_jobs import Urgent, nothing_urgent
 from readers.contract.receipt import Receipt
 
 Built = Generator[tuple[int, Receipt], None, None]

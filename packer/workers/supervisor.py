@@ -10,9 +10,8 @@ from typing import Any, TypeVar
 from packer.errors import EngineError
 from packer.signals import blocked_signals
 from packer.workers.fork_server import start_fork_server
-from packer.workers.jobs import MOST_FAILURES, Job
+from packer.workers.jobs import MOST_FAILURES, Job, Urgent, WaitingJobs, nothing_urgent
 from packer.workers.process import Worker, WorkerCrashedError
-from packer.workers.waiting_jobs import Urgent, WaitingJobs, nothing_urgent
 from packer.workers.worker import READY, WAITS, WRITING
 
 Answer = TypeVar("Answer")

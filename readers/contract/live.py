@@ -20,7 +20,6 @@ import numpy as np
 
 from readers.contract.system import read_at
 
-LIVE = "live"
 ASKED, BUILT, WANTED, READERS, BUILDER = "asked", "built", "wanted", "readers", "builder"
 RECORD = np.dtype([("fingerprint", "S32"), ("receipt", "S64"), ("rows", "<u8"), ("crc32", "<u4"), ("zero", "<u4")])
 MOST_WANTED = 64
@@ -28,7 +27,7 @@ MOST_WANTED = 64
 _NUMBER = np.dtype("<u8")
 
 
-class BuiltShard(NamedTuple):
+class LiveShard(NamedTuple):
     """The facts of a shard whose files are in OUT."""
 
     fingerprint: str
@@ -38,7 +37,7 @@ class BuiltShard(NamedTuple):
     """Its rows; fewer than planned if pairs turned out to be bad."""
 
 
-def note_built(file: int, number: int, shard: BuiltShard) -> None:
+def note_built(file: int, number: int, shard: LiveShard) -> None:
     """Write the record of a shard into the open file `built`."""
     record = np.zeros(1, RECORD)
     record["fingerprint"], record["receipt"], record["rows"] = shard.fingerprint, shard.receipt, shard.rows
@@ -46,7 +45,7 @@ def note_built(file: int, number: int, shard: BuiltShard) -> None:
     os.pwrite(file, record.tobytes(), number * RECORD.itemsize)
 
 
-def read_built(file: int, number: int) -> BuiltShard | None:
+def read_built(file: int, number: int) -> LiveShard | None:
     """Return the facts of a shard; None before it is built."""
     data = read_at(file, RECORD.itemsize, number * RECORD.itemsize)
     if len(data) < RECORD.itemsize or not any(data):
@@ -55,7 +54,7 @@ def read_built(file: int, number: int) -> BuiltShard | None:
     if int(record["crc32"]) != _checksum(data):
         return None  # half of it is there
     fingerprint, receipt = (bytes(record[name]).decode("ascii", "replace") for name in ("fingerprint", "receipt"))
-    return BuiltShard(fingerprint, receipt, int(record["rows"]))
+    return LiveShard(fingerprint, receipt, int(record["rows"]))
 
 
 def _checksum(data: bytes) -> int:

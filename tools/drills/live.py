@@ -29,8 +29,7 @@ from scenes.noise import write_noise
 
 from drills.crash_cases import leftovers
 from packer import build_pack
-from readers.contract.live import LIVE
-from readers.contract.manifest import GENERATIONS, MANIFEST, Manifest
+from readers.contract.manifest import GENERATIONS, LIVE, MANIFEST, Manifest
 
 PAIRS, SIDE, CLASSES, RANKS = 120, 48, 4, 2
 OPTIONS: dict[str, Any] = {"classes": CLASSES, "labels": "index", "shard_size": "64KiB"}
