@@ -358,6 +358,7 @@ def test_a_slow_upload_is_not_taken_for_a_dead_connection(monkeypatch: pytest.Mo
     bucket(url, tries=0).put("large", bytes(8 << 20))
     assert bucket(url, tries=0).create("large", bytes(8 << 20))
     monkeypatch.setattr(object_store, "SLOWEST", 1 << 40)
+    monkeypatch.setattr("readers.stores.waiting.RETRY_SECONDS", 1.0)
     with pytest.raises(StoreBusyError):
         bucket(url, tries=0).put("large", bytes(8 << 20))
 

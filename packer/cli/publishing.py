@@ -1,4 +1,4 @@
-"""The publishing of a command , which its log knows: a signal that comes later changes nothing on disk."""
+"""The publishing of a command: a signal that comes later changes nothing on disk."""
 
 from __future__ import annotations
 
