@@ -216,12 +216,13 @@ class LivePack(Pack):
                 read += receipt.rows
             statistics: Statistics = total(self.manifest.fields, sums)
             splits.append(replace(split, statistics=statistics))
-        warnings.warn(
-            f"{self.root}: is being built; mean, deviation and weights count {read:,} of "
-            f"{self.manifest.rows:,} rows. Open it again, and all rows count",
-            RuntimeWarning,
-            stacklevel=3,
-        )
+        if read < self.manifest.rows:
+            warnings.warn(
+                f"{self.root}: is being built; mean, deviation and weights count {read:,} of "
+                f"{self.manifest.rows:,} rows. Open it again, and all rows count",
+                RuntimeWarning,
+                stacklevel=3,
+            )
         return replace(self.manifest, splits=tuple(splits))
 
     def stem(self, shard: int) -> Path:
