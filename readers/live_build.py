@@ -50,6 +50,8 @@ class LiveBuild:
 
     def _is_begun(self, out: Path) -> bool:
         """Start a builder. Return True when one shows its plan, False if nothing is to do."""
+        if builds(out / LIVE):
+            return True
         builder, kills = _Builder(self, out), 0
         while not builds(out / LIVE):
             code = builder.exit_code()

@@ -10,11 +10,11 @@ import os
 import secrets
 import time
 import warnings
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
@@ -35,6 +35,8 @@ PAUSES = 0.005, 0.1
 """Seconds between looks at a shard that is waited for: at first, and at most."""
 ASK = 0.3
 """Seconds from one look at the shards that are needed to the next."""
+MOST_REMEMBERED = 1 << 16
+"""The built shards whose facts stay in memory."""
 MOST_NAMED = 3
 """A warning names at most this many bad pairs."""
 FIRST_SHARDS = 8
@@ -46,27 +48,25 @@ class LiveShards:
 
     def __init__(self, out: Path, restart: Callable[[], None] | None = None) -> None:
         self._folder, self._restart = out / LIVE, restart
-        self._lock = ReadLock(self._folder / READERS)  # the builder goes on as long as a reader has it
+        self._lock = ReadLock(self._folder / READERS, wait=True)  # the builder goes on as long as a reader has it
         self._file = open_to_read(self._folder / BUILT)
+        weakref.finalize(self, os.close, self._file)
         self._process = os.getpid()
         self._wanted = self._own_file()
         self._coming: tuple[int, ...] = ()
         self._urgent: dict[int, None] = {}
-        self.at = lru_cache(1 << 16)(self._at)
+        self._built: dict[int, LiveShard] = {}
 
     def _own_file(self) -> Path:
         return self._folder / WANTED / f"{machine()}-{os.getpid()}-{secrets.token_hex(4)}"
 
     def known(self, number: int) -> LiveShard | None:
         """Return the facts of a shard; None if it is not built."""
-        with suppress(_NotBuiltError):
-            return self.at(number)
-        return None
-
-    def _at(self, number: int) -> LiveShard:
-        shard = read_built(self._file, number)
-        if shard is None:
-            raise _NotBuiltError  # an error is not remembered
+        shard = self._built.get(number) or read_built(self._file, number)
+        if shard is not None:
+            if len(self._built) >= MOST_REMEMBERED:
+                self._built.clear()
+            self._built[number] = shard
         return shard
 
     def wait(self, number: int) -> LiveShard:
@@ -109,16 +109,11 @@ class LiveShards:
                 f"{self._folder.parent}: the pack is not built to its end: {why or 'its builder was killed'}"
             )
         self._restart()
-        self._file = open_to_read(self._folder / BUILT)
 
     def close(self) -> None:
         """Ask for nothing any more."""
         with suppress(OSError):
             self._wanted.unlink()
-
-
-class _NotBuiltError(Exception):
-    """A shard is not built yet."""
 
 
 def builds(folder: Path) -> bool:
@@ -139,11 +134,12 @@ def builds(folder: Path) -> bool:
 class LiveTable(ShardTable):
     """The table of a plan. A row is located when its shard is built."""
 
-    def __init__(
-        self, planned: ShardTable, live: LiveShards, parts: Sequence[range], lacks_rows: Callable[[int], object]
-    ) -> None:
+    def __init__(self, planned: ShardTable, live: LiveShards, root: Path, parts: Sequence[tuple[str, range]]) -> None:
+        """Take the split and the shards of each part of the pack."""
         super().__init__(planned._records)
-        self._live, self._parts, self._lacks_rows = live, parts, lacks_rows
+        self._live, self._root, self._parts = live, root, parts
+        self._named = set[int]()
+        """The shards whose bad pairs were named."""
 
     def fingerprint(self, shard: int) -> str:
         return self._live.wait(shard).fingerprint
@@ -163,12 +159,24 @@ class LiveTable(ShardTable):
         rows = self._live.wait(shard).rows
         if inside < rows:
             return shard, inside
-        self._lacks_rows(shard)
-        part = next(part for part in self._parts if shard in part)
+        split, part = next((split, part) for split, part in self._parts if shard in part)
+        self._name_bad(split, shard)
         for other in (*range(shard, part.stop), *range(part.start, shard)):
             if rows := self._live.wait(other).rows:
                 return other, inside % rows
         raise ReadError(f"all pairs of shards {part.start} to {part.stop - 1} are bad; packer build says why")
+
+    def _name_bad(self, split: str, shard: int) -> None:
+        """Warn of the bad pairs of a shard, once."""
+        if shard in self._named:
+            return
+        self._named.add(shard)
+        stem = self._root / SHARDS / shard_stem(split, self.fingerprint(shard))
+        rejects = read_receipt(self._root, stem, self.receipt(shard)).rejects
+        bad = "; ".join(f"{reject.key}: {reject.reason}" for reject in rejects[:MOST_NAMED])
+        more = f"; and {len(rejects) - MOST_NAMED} more" if len(rejects) > MOST_NAMED else ""
+        words = "another row stands for it" if len(rejects) == 1 else "other rows stand for them"
+        warnings.warn(f"{self._root}: bad pair {bad}{more}; {words}", RuntimeWarning, stacklevel=2)
 
 
 class LivePack(Pack):
@@ -178,22 +186,9 @@ class LivePack(Pack):
         manifest = Manifest.load(root / LIVE)
         planned = ShardTable.open(root / LIVE, manifest)
         super().__init__(root, manifest, table=planned)
-        starts = [end - part.shards for end, part in zip(self._part_ends, self._parts, strict=True)]
-        parts = [range(start, end) for start, end in zip(starts, self._part_ends, strict=True)]
-        self._named = set[int]()
-        """The shards whose bad pairs were named."""
-        self.live, self.table = live, LiveTable(planned, live, parts, self._name_bad)
-
-    def _name_bad(self, number: int) -> None:
-        """Warn of the bad pairs of a shard, once."""
-        if number in self._named:
-            return
-        self._named.add(number)
-        receipt = read_receipt(self.root, self.stem(number), self.table.receipt(number))
-        bad = "; ".join(f"{reject.key}: {reject.reason}" for reject in receipt.rejects[:MOST_NAMED])
-        more = f"; and {len(receipt.rejects) - MOST_NAMED} more" if len(receipt.rejects) > MOST_NAMED else ""
-        words = "another row stands for it" if len(receipt.rejects) == 1 else "other rows stand for them"
-        warnings.warn(f"{self.root}: bad pair {bad}{more}; {words}", RuntimeWarning, stacklevel=2)
+        named = ((split.name, part.shards) for split in manifest.splits for part in split.parts)
+        parts = [(name, range(end - shards, end)) for (name, shards), end in zip(named, self._part_ends, strict=True)]
+        self.live, self.table = live, LiveTable(planned, live, root, parts)
 
     def is_near(self, number: int) -> bool:
         """Return whether a shard can be opened without waiting for it."""
@@ -224,10 +219,6 @@ class LivePack(Pack):
                 stacklevel=3,
             )
         return replace(self.manifest, splits=tuple(splits))
-
-    def stem(self, shard: int) -> Path:
-        """Return the common beginning of the paths of a shard's files."""
-        return self.root / SHARDS / shard_stem(self.split_of(shard).name, self.table.fingerprint(shard))
 
     def _facts(self, number: int) -> ShardFacts:
         return replace(super()._facts(number), rows=self.live.wait(number).rows)

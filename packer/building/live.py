@@ -71,21 +71,21 @@ def live_view(plan: Plan, asked: str) -> Iterator[LiveView]:
     for name in (GENERATIONS, WANTED):
         make_folder(folder / name)
     for left in (folder / WANTED).iterdir():
-        left.unlink()
+        left.unlink(missing_ok=True)
     manifest, table = next_manifest(max(kept_numbers(plan.out), default=0) + 1, plan.recipe, _as_planned(plan))
     put_table(FolderStore(folder), manifest.table, table)
     if not _is_shown(folder, manifest):
         write_atomic(folder / MANIFEST, manifest.to_text())
+        (folder / BUILT).unlink(missing_ok=True)  # readers of the same plan go on with the same file
     write_atomic(folder / ASKED, asked)
     (folder / READERS).touch()
-    (folder / BUILT).unlink(missing_ok=True)  # a reader of the build before has it open
     built, lock = (os.open(folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644) for name in (BUILT, BUILDER))
     view = LiveView(folder, built)
     try:
         for number, facts in plan.reused.items():
             view.note(number, facts)
         os.ftruncate(lock, 0)
-        lock_file(lock, wait=False)  # from here on readers trust the manifest
+        lock_file(lock)  # from here on readers trust the manifest; each looks at the lock for an instant
         yield view
     finally:
         os.close(built)

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
 
-from packer.errors import SettingsError
 from packer.pairs.files import RawFiles
 from packer.pairs.template import composed
 from packer.spill.sorted_lines import SortedLines
@@ -62,10 +61,12 @@ class AnsweredPaths:
         """Return the file of a path, None if there is none."""
         number, self._asked = self._asked, self._asked + 1
         if number == self._count:
-            raise SettingsError("a list of pairs changed while it was read; build again")
+            raise NotPlainError("a list that changed while it was read")
         if self._next is None or int(self._next[0]) != number:
             return None
         _, file = self._next
+        if composed(file) != composed(path):
+            raise NotPlainError("a list that changed while it was read")
         self._next = next(self._answers, None)
         return file
 

@@ -17,6 +17,7 @@ from packer.pairs.pairs_csv import PairsCsv
 from packer.spill.sorted_lines import SortedLines
 
 ANY_SIZE = 1 << 62
+"""Tables are not in memory."""
 
 
 @dataclass
