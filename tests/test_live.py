@@ -155,7 +155,7 @@ def test_a_build_with_other_options_is_not_joined(raw: RawFolder, tmp_path: Path
 def test_options_that_are_wrong_are_named(raw: RawFolder, tmp_path: Path) -> None:
     with pytest.raises(ReadError, match="--size"):
         open_dataset(raw.path, pack=tmp_path / "out", size="large")
-    with pytest.raises(ReadError, match="shapes"):
+    with pytest.raises(ReadError, match="cannot be built: build options: 'shapes' is not known"):
         open_dataset(raw.path, pack=tmp_path / "out", shapes="large")
     with pytest.raises(TypeError, match="options of a build need pack="):
         open_dataset(raw.path, size="24x36")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from packer.building.run_build import build_from, built_here
 from packer.building.summary import Summary
-from packer.errors import PackError
+from packer.errors import PackError, UsageError
 from packer.plan.plan import Plan
 from packer.plan.request import request_of
 from packer.publish.atomic import write_atomic
@@ -140,9 +140,13 @@ def build_for_readers(asked: str, out: Path) -> Summary | None:
     """Build as long as a program reads the pack; None if all have ended before. Tell readers of an error.
 
     `asked` names RAW and the options as JSON."""
+    wish = json.loads(asked)
     try:
-        wish = json.loads(asked)
-        return build_from(request_of(wish["raw"], out, **wish["options"]), builder=partial(live_shards, asked=asked))
+        request = request_of(wish["raw"], out, **wish["options"])
+    except TypeError as error:  # an option that is not known, or of another type
+        raise UsageError(str(error)) from None
+    try:
+        return build_from(request, builder=partial(live_shards, asked=asked))
     except NoReaderError:
         return None
     except PackError as error:

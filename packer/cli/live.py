@@ -7,8 +7,10 @@ import sys
 from pathlib import Path
 
 from packer.building.live import build_for_readers
+from packer.cli.exit_code import exit_code
 from packer.cli.output import show
 from packer.errors import PackError
+from readers.contract.errors import ReadError
 
 LOWER = 10
 """The priority that a builder takes off its own: the training gets its cores first."""
@@ -19,9 +21,9 @@ def main() -> None:
     os.nice(LOWER)
     try:
         build_for_readers(sys.stdin.read(), Path(sys.argv[1]))
-    except PackError as error:
+    except (PackError, ReadError) as error:
         show(str(error), err=True)
-        sys.exit(error.exit_code)
+        sys.exit(exit_code(error))
 
 
 if __name__ == "__main__":
