@@ -170,7 +170,7 @@ def missing_programs(root: Path | None) -> list[str]:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports of this machine that nobody uses."""
+    """Return free ports of this machine."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:
