@@ -37,6 +37,7 @@ NOT_RAW = {
     "packer.annotations.picture_index": "an index that this user saved",
     "packer.bench.loaders": "a pack",
     "packer.building.live": "files of a live pack that readers and the builder write",
+    "packer.packs.so_far": "the records of a pack that is being built",
     "packer.building.plan_parts": "a plan",
     "packer.building.commit_plan": "a plan",
     "packer.cli.metrics": "the file of metrics",

@@ -59,13 +59,13 @@ def sheet_command(
     with loading():
         from io import BytesIO
 
+        from packer.packs.so_far import open_so_far
         from readers.contract.atomic import write_atomic
         from readers.contract.manifest import ALL
         from readers.find_key import find_key
-        from readers.pack import Pack
         from readers.row_pictures import RowPictures
         from readers.row_sheet import Choice, row_sheet
-    pack = Pack.open(out.absolute())
+    pack = open_so_far(out.absolute())
     rows_of_split = pack.rows_of(split or ALL)
     picked = [find_key(pack, key, rows_of_split) for key in keys] or None
     choice = Choice(rows_of_split, [split or ALL], rows, seed, picked)

@@ -51,12 +51,12 @@ def show_command(out: Path, key: str, split: str | None, colours: str, **style: 
       packer show out/ street_004 --field depth
     """
     with loading():
+        from packer.packs.so_far import open_so_far
         from readers.contract.manifest import ALL
         from readers.find_key import find_key
-        from readers.pack import Pack
         from readers.pictures.blocks import fitted_blocks
         from readers.row_pictures import RowPictures
-    pack = Pack.open(out.absolute())
+    pack = open_so_far(out.absolute())
     row = find_key(pack, key, pack.rows_of(split or ALL))
     pictures = RowPictures(pack, style_of(style))
     colours = colours_of_terminal() if colours == AUTO else colours

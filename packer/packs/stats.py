@@ -103,8 +103,13 @@ def pack_stats(
             )
         if percentiles and is_url(store.url):
             raise UsageError(f"{out}: percentiles need all rows; first make a copy: packer stage {out} FOLDER")
-        stats = [_split_stats(pack, split, shards) for split, shards, _ in pack.splits() if split.rows]
+        stats = stats_of(pack)
         return [_with_percentiles(pack, split, percentiles, foreground) for split in stats] if percentiles else stats
+
+
+def stats_of(pack: Pack) -> list[SplitStats]:
+    """Return the statistics of each split with rows."""
+    return [_split_stats(pack, split, shards) for split, shards, _ in pack.splits() if split.rows]
 
 
 def _split_stats(pack: Pack, split: Split, shards: range) -> SplitStats:

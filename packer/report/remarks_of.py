@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from packer.data_checks.find_mistakes import ClassCounts, find_mistakes
 from packer.data_checks.image_hashes import ImageHashes
+from packer.packs.so_far import PackSoFar
 from packer.progress import Progress, no_progress
 from packer.publish.remarks import MOST_LISTED, Remarks, keep_remarks, load_remarks
 from packer.publish.target import is_ours
@@ -33,7 +34,7 @@ def remarks_of(pack: Pack, progress: Progress = no_progress) -> Remarks | None:
         remarks = _from_receipts(pack, progress)
     except (DamagedError, OSError):
         return None
-    if is_ours(pack.root):
+    if is_ours(pack.root) and not isinstance(pack, PackSoFar):
         keep_remarks(pack.root, pack.manifest.generation, remarks)
     return remarks
 

@@ -12,7 +12,8 @@ from pathlib import Path
 from packer.data_checks.findings import KINDS, LEAKAGE, NEAR_LEAKAGE
 from packer.errors import UsageError
 from packer.packs.count_rows import count_rows
-from packer.packs.stats import SplitStats, pack_stats
+from packer.packs.so_far import open_so_far
+from packer.packs.stats import SplitStats, stats_of
 from packer.progress import Progress, no_progress
 from packer.publish.remarks import Remarks
 from packer.report.field_draw import FieldDraw, draw_field
@@ -93,7 +94,7 @@ def make_report(out: str | PathLike[str], rows: int = 16, seed: int = 0, progres
     """Gather what a report shows of the pack at `out`, with `rows` rows in a fair draw."""
     if not 0 <= rows <= MOST_DRAWN:
         raise UsageError(f"a report draws 0 to {MOST_DRAWN} rows, not {rows}")
-    pack = Pack.open(Path(out))
+    pack = open_so_far(Path(out))
     pack.select([field.name for field in pack.manifest.fields])
     manifest, every = pack.manifest, pack.rows_of(ALL)
     label = CountedFields.of(manifest.fields, manifest.fields).label
@@ -105,7 +106,7 @@ def make_report(out: str | PathLike[str], rows: int = 16, seed: int = 0, progres
     return Report(
         root=pack.root,
         manifest=manifest,
-        splits=tuple(pack_stats(pack.root)),
+        splits=tuple(stats_of(pack)),
         label=label,
         gathered=gathered,
         sizes=source_sizes(pack),

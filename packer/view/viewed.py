@@ -15,6 +15,7 @@ from packer.data_checks.findings import KINDS
 from packer.errors import UsageError, first_of
 from packer.packs.inspect_row import inspect_row
 from packer.packs.raw_rows import RawRows
+from packer.packs.so_far import open_so_far
 from packer.publish.remarks import load_remarks
 from packer.view.find_rows import FindRows, Query
 from packer.view.layers import Layers
@@ -192,7 +193,7 @@ class Viewed:
 
 
 def _opened(out: Path, generation: int | None) -> Pack:
-    pack = Pack.open(out, generation)
+    pack = open_so_far(out) if generation is None else Pack.open(out, generation)
     pack.select([field.name for field in pack.manifest.fields if field.encoding in READABLE])
     return pack
 

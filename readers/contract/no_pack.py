@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-_MANIFEST, _MARK = "manifest.json", ".segpack"
+_MANIFEST, _MARK, _LIVE = "manifest.json", ".segpack", "live"
 _PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".jp2", ".bmp", ".webp", ".npy")
 _VOLUMES = (".nii", ".nii.gz", ".mha", ".mhd", ".nrrd", ".nhdr")
 _MOST_ENTRIES, _MOST_DEPTH = 5000, 5
@@ -27,7 +27,8 @@ def why_no_pack(root: Path, missing: Path) -> str:
     if (root.parent / _MANIFEST).is_file() and (root.parent / _MARK).exists():
         return f"{none}: it is a part of the packed data set {root.parent}"
     if (root / _MARK).exists():
-        return f"{none}: a build was begun and has published nothing; go on with: packer build RAW {root}"
+        so_far = f"; look at what is there with: packer view {root}" if (root / _LIVE / _MANIFEST).is_file() else ""
+        return f"{none}: a build was begun and has published nothing; go on with: packer build RAW {root}{so_far}"
     packs = sorted(path.parent for path in root.glob(f"*/{_MARK}") if (path.parent / _MANIFEST).is_file())
     if packs:
         return f"{none}: there is one in {packs[0]}"
