@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from packer.errors import UsageError
 
 if TYPE_CHECKING:
     from packer.building import Summary
+    from packer.building.run_build import Builder
     from packer.config.config import Settings
     from packer.plan.plan import Plan
 
@@ -66,6 +68,20 @@ def build_command(ctx: click.Context, /, **_: Any) -> None:
 
     Options can also be set as environment variables: PACKER_WORKERS=8 is --workers 8.
     """
+    settings: Settings = ctx.meta[SETTINGS]
+    LOG.form = str(settings["log-format"])
+    if settings["dry-run"]:
+        _show_plan(settings)
+    elif settings["follow"]:
+        from packer.cli.follow import follow_folder
+
+        follow_folder(settings, _build)
+    else:
+        _build(settings)
+
+
+def _build(settings: Settings, builder: Builder | None = None, is_first: bool = True) -> Summary:
+    """Build and publish a pack, with words on stderr and the summary on stdout."""
     with loading(workers=True):
         from packer.building import build_from
         from packer.cli.build_text import plan_notes, size_notes, summary_json, summary_text
@@ -73,13 +89,9 @@ def build_command(ctx: click.Context, /, **_: Any) -> None:
         from packer.plan.request import Request
         from packer.workers.cluster_events import ClusterEvents
         from readers.stores.open_store import open_store, url_of
-    settings: Settings = ctx.meta[SETTINGS]
-    LOG.form, metrics_file = str(settings["log-format"]), settings.get("metrics-file")
+    metrics_file = settings.get("metrics-file")
     out = str(settings["out"])
     url = url_of(out)
-    if settings["dry-run"]:
-        _show_plan(settings)
-        return
     quiet = bool(settings["quiet"])
     after: list[str] = []
 
@@ -93,18 +105,19 @@ def build_command(ctx: click.Context, /, **_: Any) -> None:
     events = ClusterEvents(rejected, waits, _log_failure, _log_avoided)
 
     def planned(plan: Plan) -> None:
-        if not quiet:
+        if not quiet and is_first:
             log_notes(plan_notes(plan))
             after.extend(size_notes(plan))
 
     with measured(None if metrics_file is None else Path(str(metrics_file))) as measure:
         with publishing(Path(out) if url is None else open_store(url)):
             request = Request.from_settings(settings)
-            summary = build_from(request, shown(quiet), planned, events)
+            summary = build_from(request, shown(quiet), planned, events, builder)
             measure(summary)
-        log_summary(summary)
+        log_summary(summary if builder is None else replace(summary, missing=()))
         log_notes(after)
         show(json.dumps(summary_json(summary), indent=1) if settings["json"] else summary_text(summary, out))
+    return summary
 
 
 def _show_plan(settings: Settings) -> None:

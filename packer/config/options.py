@@ -487,6 +487,19 @@ OUTPUT = (
     Option(
         "log-format", "", choice(LOG_FORMATS), "Format of stderr: text for people, or JSON lines with a run id.", "text"
     ),
+    Option(
+        "follow",
+        "",
+        FLAG,
+        "Stay, and build what is added to RAW. Files without a partner wait for it. See docs/guide/nights.md.",
+    ),
+    Option(
+        "publish-every",
+        "",
+        whole(0, metavar="MINUTES"),
+        "With --follow: the time from one generation to the next; 0 publishes each change.",
+        "60",
+    ),
     Option("metrics-file", "", FILE, "Write metrics for Prometheus' textfile collector here, also after a failure."),
 )
 """Options of the command alone; a build from Python has none of them."""
