@@ -51,6 +51,10 @@ class Grower:
         step()
         self.done[step.__name__.strip("_")] += 1
 
+    def finish(self) -> None:
+        """Add a pair: a build of a folder without any is an error."""
+        self._add()
+
     def _write(self, key: str, kinds: tuple[str, ...] = ("images", "labels")) -> list[tuple[Path, Path]]:
         """Make a pair elsewhere, and return the path of each file and where it belongs."""
         self._number += 1
@@ -145,6 +149,7 @@ def one_round(folder: Path, dice: random.Random, seen: Counter[str]) -> str | No
                     delete_garbage(out, keep=2, grace=0)
             if follower.poll() is not None:
                 return f"packer ended with {follower.returncode}"
+        grower.finish()
         seen.update(grower.done)
         if minutes:
             follower.kill()
