@@ -6,10 +6,11 @@ import os
 import sys
 from pathlib import Path
 
-from packer.building.live import build_for_readers
 from packer.cli.exit_code import exit_code
 from packer.cli.output import show
 from packer.errors import PackError
+from packer.publish.target import locked_target
+from packer.runtime import no_blas_threads, no_collecting
 from readers.contract.errors import ReadError
 
 LOWER = 10
@@ -19,11 +20,23 @@ LOWER = 10
 def main() -> None:
     """Build what a reader asks for on stdin: RAW and the options by their names in Python, as JSON."""
     os.nice(LOWER)
+    out = Path(sys.argv[1])
     try:
-        build_for_readers(sys.stdin.read(), Path(sys.argv[1]))
+        with locked_target(out):  # before the imports: a second builder ends at once
+            build(sys.stdin.read(), out)
     except (PackError, ReadError) as error:
         show(str(error), err=True)
         sys.exit(exit_code(error))
+
+
+def build(asked: str, out: Path) -> None:
+    """Import what a build needs, here and in the server that its workers are forked from, and build."""
+    with no_blas_threads(), no_collecting():
+        from packer.workers.fork_server import start_fork_server
+
+        start_fork_server()
+        from packer.building.live import build_for_readers
+    build_for_readers(asked, out)
 
 
 if __name__ == "__main__":
