@@ -23,7 +23,7 @@ from readers.pack import Pack
 from readers.stores.locks import is_locked
 
 BUSY = 75
-"""The exit code of a builder that finds OUT locked by another one."""
+"""The exit code of a builder that finds OUT locked by another one, or no reader."""
 MOST_KILLS = 3
 """The builders that are started in the place of killed ones."""
 LOOK = 0.05

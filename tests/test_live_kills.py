@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import StringIO
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -16,6 +17,7 @@ from test_live import rows_of, tree, wait_until_published
 
 import packer.building.finish
 from packer.building.live import LiveView, build_for_readers
+from packer.cli import live
 from packer.publish.lock import locked
 from packer.publish.target import locked_target
 from readers import ReadError, live_build, open_dataset
@@ -145,6 +147,20 @@ def test_a_builder_that_comes_second_changes_nothing(raw: RawFolder, tmp_path: P
         asked = LiveBuild.of(raw.path, OPTIONS).asked
         assert "is being changed by process" in python("-m", "packer.cli.live", out, code=75, input=asked).stderr
         assert (out / LIVE / BUILDER).stat().st_ino == before.st_ino
+
+
+def test_a_builder_without_readers_says_that_it_did_not_come_to_its_end(
+    raw: RawFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that was stopped when it showed its plan starts another one."""
+    monkeypatch.setattr("sys.argv", ["live", str(tmp_path / "out")])
+    monkeypatch.setattr("sys.stdin", StringIO(LiveBuild.of(raw.path, OPTIONS).asked))
+    monkeypatch.setattr("os.nice", lambda by: by)
+    monkeypatch.setattr("packer.building.live.LONELY", -1)
+    with without_workers(), pytest.raises(SystemExit) as ended:
+        live.main()
+    assert ended.value.code == live_build.BUSY
+    assert not (tmp_path / "out" / MANIFEST).exists()
 
 
 def test_a_reader_waits_for_the_lock_without_processes(

@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from packer.cli.exit_code import exit_code
+from packer.cli.exit_code import TRY_AGAIN, exit_code
 from packer.cli.output import show
 from packer.errors import PackError
 from packer.publish.target import locked_target
@@ -23,20 +23,22 @@ def main() -> None:
     out = Path(sys.argv[1])
     try:
         with locked_target(out):  # before the imports: a second builder ends at once
-            build(sys.stdin.read(), out)
+            is_built = build(sys.stdin.read(), out)
     except (PackError, ReadError) as error:
         show(str(error), err=True)
         sys.exit(exit_code(error))
+    sys.exit(0 if is_built else TRY_AGAIN)  # a program may have asked that comes to read only now
 
 
-def build(asked: str, out: Path) -> None:
-    """Import what a build needs, here and in the server that its workers are forked from, and build."""
+def build(asked: str, out: Path) -> bool:
+    """Import what a build needs, here and in the server that its workers are forked from, and build. Return whether it
+    came to its end before its readers."""
     with no_blas_threads(), no_collecting():
         from packer.workers.fork_server import start_fork_server
 
         start_fork_server()
         from packer.building.live import build_for_readers
-    build_for_readers(asked, out)
+    return build_for_readers(asked, out) is not None
 
 
 if __name__ == "__main__":

@@ -39,19 +39,36 @@ BUSY = (Task(0, pause=0.15), Task(1))
 TWO_ORDERS = (Task(0, 1), Task(0, 1, shuffle=True))
 
 
+@dataclass(frozen=True)
+class Moment:
+    """Some seconds after the start, or the time at which the builder has written some files: rare moments come, too."""
+
+    seconds: float
+    files: int | None
+
+    def wait(self, out: Path) -> None:
+        """Wait for the moment; for some files at most until the seconds have passed ten times."""
+        until = time.monotonic() + self.seconds * (1 if self.files is None else 10)
+        while time.monotonic() < until and (self.files is None or written(out) < self.files):
+            time.sleep(0.001)
+
+    def __str__(self) -> str:
+        return f"after {self.seconds:.3f} s" if self.files is None else f"after {self.files} files"
+
+
 @dataclass
 class Scene:
-    """The programs of a round, and what happens to them after some seconds."""
+    """The programs of a round, and what happens to them at a moment."""
 
     raw: Path
     out: Path
     dice: random.Random
-    seconds: float
+    moment: Moment
     trainings: list[Training] = field(default_factory=list)
     killed: float = 0
-    """When the builder was killed for the last time."""
+    """The time of the last kill of the builder."""
     other: Ending | None = None
-    """How a program with other options has ended."""
+    """The end of a program with other options."""
 
     def start(self, tasks: Iterable[Task]) -> None:
         self.trainings += [Training(self.raw, self.out, task) for task in tasks]
@@ -136,11 +153,12 @@ def main() -> None:
             remove(out)
             event = chosen.event or dice.choice([*EVENTS])
             seen[event] += 1
-            scene = Scene(raw, out, dice, dice.uniform(0, longest))
+            files = dice.choice([None, dice.randint(1, written(out.with_name("built")))])
+            scene = Scene(raw, out, dice, Moment(dice.uniform(0, longest), files))
             fault = disturbed(scene, *EVENTS[event], expected)
             if fault is not None:
                 wrong += 1
-                print(f"{event}, after {scene.seconds:.3f} s: {fault}", flush=True)
+                print(f"{event}, {scene.moment}: {fault}", flush=True)
     print(f"{chosen.rounds} rounds, {wrong} wrong: {', '.join(f'{seen[name]} of {name}' for name in EVENTS)}")
     sys.exit(wrong > 0)
 
@@ -150,7 +168,7 @@ def disturbed(
 ) -> str | None:
     """Let the event happen. Return what is wrong with the rows that were read, or with the pack."""
     scene.start(tasks)
-    time.sleep(scene.seconds)
+    scene.moment.wait(scene.out)
     event(scene)
     endings = [training.ending() for training in scene.trainings]
     wait_for_end(scene.out)
@@ -189,6 +207,11 @@ def files_of(out: Path) -> dict[str, bytes]:
     """Return the files that readers of a pack read."""
     paths = [*out.glob("shards/*"), *out.glob("cells/*"), *(out / GENERATIONS).glob("shards-*")]
     return {str(path.relative_to(out)): path.read_bytes() for path in paths}
+
+
+def written(out: Path) -> int:
+    """Return how many files a builder has written."""
+    return sum(1 for folder in ("shards", "cells", GENERATIONS, "") for path in (out / folder).glob("[a-z0-9]*"))
 
 
 def remove(out: Path) -> None:

@@ -26,7 +26,7 @@ FORK = multiprocessing.get_context("fork")
 
 @dataclass(frozen=True)
 class Task:
-    """What one program reads, and how."""
+    """The rows that one program reads, and their order."""
 
     rank: int = 0
     ranks: int = RANKS
