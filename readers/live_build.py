@@ -10,6 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -86,7 +87,8 @@ class LiveBuild:
     def _start_again(self, out: Path, waits: bool) -> bool:
         """Start a builder in the place of one that was killed. It refuses another plan as long as this one is read."""
         if not waits:
-            _Builder(self, out)
+            with suppress(RuntimeError):  # at its end Python starts no thread that would wait for the process
+                _Builder(self, out)
             return True
         return self._is_begun(out)
 
