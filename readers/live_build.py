@@ -62,7 +62,9 @@ class LiveBuild:
                     return False
                 kills += code < 0
                 if code != BUSY and (code > 0 or kills > MOST_KILLS):
-                    ended = f"its process was killed by signal {-code}, {kills} times" if code < 0 else builder.words
+                    ended = builder.words or f"its process ended with exit code {code}"
+                    if code < 0:
+                        ended = f"its process was killed by signal {-code}, {kills} times"
                     raise ReadError(f"{out}: cannot be built: {ended}")
                 builder = None
             if builder is None and not is_locked(out / LOCK):

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 from packer.cli.exit_code import TRY_AGAIN, exit_code
+from packer.cli.loading import loading
 from packer.cli.output import show
 from packer.errors import PackError
 from packer.publish.target import locked_target
-from packer.runtime import no_blas_threads, no_collecting
 from readers.contract.errors import ReadError
 
 LOWER = 10
@@ -31,12 +31,8 @@ def main() -> None:
 
 
 def build(asked: str, out: Path) -> bool:
-    """Import what a build needs, here and in the server that its workers are forked from, and build. Return whether it
-    came to its end before its readers."""
-    with no_blas_threads(), no_collecting():
-        from packer.workers.fork_server import start_fork_server
-
-        start_fork_server()
+    """Build, and return whether the build came to its end before its readers."""
+    with loading(workers=True):
         from packer.building.live import build_for_readers
     return build_for_readers(asked, out) is not None
 
