@@ -29,7 +29,8 @@ from scenes.noise import write_noise
 from drills.crash_cases import leftovers
 from drills.live_trainings import CLASSES, OPTIONS, PATIENCE, RANKS, SIDE, Ending, Task, Training, builders_of, children
 from packer import build_pack
-from readers.contract.manifest import GENERATIONS, MANIFEST, Manifest
+from readers.contract.manifest import GENERATIONS, LOCK, MANIFEST, Manifest
+from readers.stores.locks import is_locked
 
 PAIRS = 120
 MARGIN = 0.2
@@ -153,7 +154,8 @@ def main() -> None:
             remove(out)
             event = chosen.event or dice.choice([*EVENTS])
             seen[event] += 1
-            files = dice.choice([None, dice.randint(1, written(out.with_name("built")))])
+            most = written(out.with_name("built"))
+            files = dice.choice([None, dice.randint(1, most), most - dice.randint(0, 4)])
             scene = Scene(raw, out, dice, Moment(dice.uniform(0, longest), files))
             fault = disturbed(scene, *EVENTS[event], expected)
             if fault is not None:
@@ -227,9 +229,9 @@ def remove(out: Path) -> None:
 
 
 def wait_for_end(out: Path) -> None:
-    """Wait until no builder is left."""
+    """Wait until no builder is left. One that ends has its lock a moment longer than its name."""
     until = time.monotonic() + PATIENCE
-    while builders_of(out):
+    while builders_of(out) or is_locked(out / LOCK):
         if time.monotonic() > until:
             raise SystemExit(f"a builder of {out} does not end")
         time.sleep(0.02)
