@@ -57,12 +57,11 @@ def fetch_ahead(
     Up to half of the budget waits for its batches, over all `ranks` of this machine. Raises RequestError if the shards
     of the first batches that are read `at_once` do not fit.
     """
-    if all(map(pack.has_all, ranges)):
-        return None
+    are_there = all(map(pack.has_all, ranges))
     shards = (pack.shards_of(rows) for rows in coming)
-    if isinstance(pack, LivePack):
-        return Wishes(pack.live, shards)
-    if pack.cached is None:
+    if isinstance(pack, LivePack) and not (are_there and pack.is_published()):
+        return Wishes(pack, iter(()) if are_there else shards)
+    if are_there or pack.cached is None:
         return None
     first = list(islice(shards, at_once))
     needed = sum(pack.table.bytes(shard) for shard in {shard for batch in first for shard in batch})

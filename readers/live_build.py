@@ -10,18 +10,21 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO
 
 from readers.contract.errors import DamagedError, ReadError, RequestError
 from readers.contract.live import ASKED
-from readers.contract.manifest import LIVE, MANIFEST, Manifest
+from readers.contract.manifest import LIVE, LOCK, Manifest
 from readers.live_pack import LivePack, LiveShards, builds
 from readers.pack import Pack
+from readers.stores.locks import is_locked
 
 BUSY = 75
-"""The exit code of a builder that finds OUT locked by another one."""
+"""The exit code of a builder that finds OUT locked by another one, or no reader."""
 MOST_KILLS = 3
 """The builders that are started in the place of killed ones."""
 LOOK = 0.05
@@ -49,19 +52,22 @@ class LiveBuild:
         return self.opened(out) if self._is_begun(out) else Pack.open(out)
 
     def _is_begun(self, out: Path) -> bool:
-        """Start a builder. Return True when one shows its plan, False if nothing is to do."""
-        if builds(out / LIVE):
-            return True
-        builder, kills = _Builder(self, out), 0
+        """Start a builder as soon as no other process changes the pack. Return True when one shows its plan, False if
+        nothing is to do."""
+        builder, kills = None, 0
         while not builds(out / LIVE):
-            code = builder.exit_code()
-            if code == 0:
-                return False
-            if code is not None:
+            code = None if builder is None else builder.exit_code()
+            if builder is not None and code is not None:
+                if code == 0:
+                    return False
                 kills += code < 0
                 if code != BUSY and (code > 0 or kills > MOST_KILLS):
-                    ended = f"its process was killed by signal {-code}, {kills} times" if code < 0 else builder.words
+                    ended = builder.words or f"its process ended with exit code {code}"
+                    if code < 0:
+                        ended = f"its process was killed by signal {-code}, {kills} times"
                     raise ReadError(f"{out}: cannot be built: {ended}")
+                builder = None
+            if builder is None and not is_locked(out / LOCK):
                 builder = _Builder(self, out)
             time.sleep(LOOK)
         return True
@@ -72,7 +78,7 @@ class LiveBuild:
             raise ReadError(
                 f"{out}: is being built from another folder or with other options; see {out / LIVE / ASKED}"
             )
-        return LivePack(out, LiveShards(out, lambda: self._start_again(out)))
+        return LivePack(out, LiveShards(out, partial(self._start_again, out)))
 
     def open_again(self, out: Path, identity: str) -> Pack:
         """Open it in another process, perhaps when it is finished."""
@@ -80,12 +86,13 @@ class LiveBuild:
             raise DamagedError(f"{out}: another build has begun there; open the data set again")
         return self.opened(out)
 
-    def _start_again(self, out: Path) -> None:
-        """Start a builder in the place of one that was killed. It must find the same plan."""
-        before = (out / LIVE / MANIFEST).read_bytes()
-        self._is_begun(out)
-        if (out / LIVE / MANIFEST).read_bytes() != before:
-            raise DamagedError(f"{out}: the raw files changed while the pack was built; open the data set again")
+    def _start_again(self, out: Path, waits: bool) -> bool:
+        """Start a builder in the place of one that was killed. It refuses another plan as long as this one is read."""
+        if not waits:
+            with suppress(RuntimeError):  # at its end Python starts no thread that would wait for the process
+                _Builder(self, out)
+            return True
+        return self._is_begun(out)
 
 
 class _Builder:

@@ -19,17 +19,17 @@ from itertools import islice
 from pathlib import Path
 
 from readers.contract.atomic import machine
-from readers.contract.errors import ReadError
+from readers.contract.errors import DamagedError, ReadError
 from readers.contract.live import BUILDER, BUILT, MOST_WANTED, READERS, WANTED, LiveShard, read_built, write_wanted
-from readers.contract.manifest import LIVE, SHARDS, Manifest
+from readers.contract.manifest import LIVE, LOCK, SHARDS, Manifest, is_pack
 from readers.contract.receipt import shard_stem
 from readers.contract.shard_table import ShardTable
 from readers.contract.statistics import FieldStatistics, Statistics, total
-from readers.contract.system import lock_file, open_to_read
+from readers.contract.system import open_to_read
 from readers.formats.column import ShardFacts
 from readers.pack import Pack
 from readers.stores.checksums import read_receipt
-from readers.stores.locks import ReadLock
+from readers.stores.locks import ReadLock, is_locked
 
 PAUSES = 0.005, 0.1
 """Seconds between looks at a shard that is waited for: at first, and at most."""
@@ -41,13 +41,18 @@ MOST_NAMED = 3
 """A warning names at most this many bad pairs."""
 FIRST_SHARDS = 8
 """The shards of each split, at most, from which statistics come as long as a pack is built."""
+MOST_STARTS = 3
+"""The builders that a reader starts without waiting for them."""
+
+Restart = Callable[[bool], bool]
+"""Starts a builder in the place of one that was killed. If it waits, it returns whether there was anything to build."""
 
 
 class LiveShards:
     """The shards of OUT/live as a reader sees them."""
 
-    def __init__(self, out: Path, restart: Callable[[], None] | None = None) -> None:
-        self._folder, self._restart = out / LIVE, restart
+    def __init__(self, out: Path, restart: Restart | None = None) -> None:
+        self._folder, self._restart, self._starts = out / LIVE, restart, 0
         self._lock = ReadLock(self._folder / READERS, wait=True)  # the builder goes on as long as a reader has it
         self._file = open_to_read(self._folder / BUILT)
         weakref.finalize(self, os.close, self._file)
@@ -83,6 +88,7 @@ class LiveShards:
                 if time.monotonic() > looked + 1:
                     looked = time.monotonic()
                     self._check_builder(number)
+                    self._ask()  # the next builder has removed all wishes
         finally:
             self._urgent.pop(number, None)
         return shard
@@ -100,15 +106,41 @@ class LiveShards:
             write_wanted(self._wanted, islice(numbers, MOST_WANTED))
 
     def _check_builder(self, number: int) -> None:
-        """Raise ReadError if no builder is left for the shard."""
-        if builds(self._folder) or read_built(self._file, number) is not None:
+        """Start another builder if none is left for the shard. Raise ReadError if that is in vain, and let go of the
+        pack, so that another build may begin there."""
+        try:
+            self._check(number)
+        except ReadError:
+            self._lock.close()
+            raise
+
+    def _check(self, number: int) -> None:
+        out = self._folder.parent
+        if os.fstat(self._file).st_nlink == 0:
+            raise DamagedError(f"{out}: another build has begun there; open the data set again")
+        if self._is_changed() or read_built(self._file, number) is not None:
             return
-        why = (self._folder / BUILDER).read_text(errors="replace").strip()
+        why = self._last_words()
         if why or self._restart is None:
-            raise ReadError(
-                f"{self._folder.parent}: the pack is not built to its end: {why or 'its builder was killed'}"
-            )
-        self._restart()
+            raise ReadError(f"{out}: the pack is not built to its end: {why or 'its builder was killed'}")
+        if not self._restart(True) and read_built(self._file, number) is None:
+            raise DamagedError(f"{out}: the raw files changed while the pack was built; open the data set again")
+
+    def begin_again(self) -> None:
+        """Start a builder, and do not wait for it, if the last one was killed: it may be the pack's last reader that
+        asks."""
+        if self._restart is None or self._starts >= MOST_STARTS or self._is_changed() or self._last_words():
+            return
+        self._starts += 1
+        self._restart(False)
+
+    def _is_changed(self) -> bool:
+        """Return whether a process plans, builds or publishes the pack."""
+        return builds(self._folder) or is_locked(self._folder.parent / LOCK)
+
+    def _last_words(self) -> str:
+        """Return why the last builder has ended; nothing if it was killed, or has published the pack."""
+        return (self._folder / BUILDER).read_text(errors="replace").strip()
 
     def close(self) -> None:
         """Ask for nothing any more."""
@@ -118,17 +150,7 @@ class LiveShards:
 
 def builds(folder: Path) -> bool:
     """Return whether a builder works in this folder OUT/live."""
-    try:
-        file = open_to_read(folder / BUILDER)
-    except FileNotFoundError:
-        return False
-    try:
-        lock_file(file, shared=True, wait=False)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(file)
-    return False
+    return is_locked(folder / BUILDER)
 
 
 class LiveTable(ShardTable):
@@ -189,6 +211,13 @@ class LivePack(Pack):
         named = ((split.name, part.shards) for split in manifest.splits for part in split.parts)
         parts = [(name, range(end - shards, end)) for (name, shards), end in zip(named, self._part_ends, strict=True)]
         self.live, self.table = live, LiveTable(planned, live, root, parts)
+        self._is_published = False
+
+    def is_published(self) -> bool:
+        """Return whether the build has come to its end."""
+        if not self._is_published and is_pack(self.root):
+            self._is_published = Manifest.load(self.root).generation >= self.manifest.generation
+        return self._is_published
 
     def is_near(self, number: int) -> bool:
         """Return whether a shard can be opened without waiting for it."""
@@ -225,12 +254,14 @@ class LivePack(Pack):
 
 
 class Wishes:
-    """Asks for the shards of coming batches, in the order in which they are needed."""
+    """Asks for the shards of coming batches, in the order in which they are needed. Until a pack is published, each
+    pass looks at its beginning and at its end whether the builder was killed."""
 
-    def __init__(self, live: LiveShards, batches: Iterator[Sequence[int]]) -> None:
-        self._live, self._batches = live, batches
+    def __init__(self, pack: LivePack, batches: Iterator[Sequence[int]]) -> None:
+        self._pack, self._live, self._batches = pack, pack.live, batches
         self._coming: deque[Sequence[int]] = deque()
         self._asked = 0.0
+        self._look()
         self._top_up()
 
     def received(self) -> None:
@@ -243,6 +274,13 @@ class Wishes:
     def close(self) -> None:
         """Ask for nothing any more."""
         self._live.close()
+        self._look()
+
+    def _look(self) -> None:
+        """See to it that the pack is published, if it is still there."""
+        with suppress(FileNotFoundError):
+            if not self._pack.is_published():
+                self._live.begin_again()
 
     def _top_up(self) -> None:
         needed = dict.fromkeys(shard for shards in self._coming for shard in shards)

@@ -20,10 +20,11 @@ import packer.workers.run
 from packer.building.run_build import build_from
 from packer.errors import BusyError, TargetError
 from packer.plan.request import request_of
-from packer.publish.lock import NAME, locked
+from packer.publish.lock import locked
 from packer.publish.target import holds_pack
 from packer.workers.in_process import InProcess
 from readers.contract.atomic import partial_path
+from readers.contract.manifest import LOCK
 
 HOLDER = """
 import sys, time
@@ -89,7 +90,7 @@ def is_open(number: int) -> bool:
 
 def test_no_worker_inherits_the_lock(tmp_path: Path) -> None:
     with locked(tmp_path):
-        lock = (tmp_path / NAME).stat()
+        lock = (tmp_path / LOCK).stat()
         held = [number for number in range(3, 256) if is_open(number)]
         mine = [number for number in held if os.path.samestat(os.fstat(number), lock)]
         assert len(mine) == 1
@@ -98,26 +99,26 @@ def test_no_worker_inherits_the_lock(tmp_path: Path) -> None:
 
 def test_the_owner_is_written_and_held_twice_is_held_once(tmp_path: Path) -> None:
     with locked(tmp_path):
-        owner = json.loads((tmp_path / NAME).read_text())
+        owner = json.loads((tmp_path / LOCK).read_text())
         assert owner["process"] == os.getpid()
         with locked(tmp_path):
             pass
-        with (tmp_path / NAME).open() as other, pytest.raises(BlockingIOError):
+        with (tmp_path / LOCK).open() as other, pytest.raises(BlockingIOError):
             fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    with (tmp_path / NAME).open() as other:
+    with (tmp_path / LOCK).open() as other:
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        (tmp_path / NAME).write_text("rubbish")
+        (tmp_path / LOCK).write_text("rubbish")
         with pytest.raises(BusyError, match="another process"), locked(tmp_path):
             pass
 
 
 def test_an_owner_without_a_name_is_waited_for_a_moment(tmp_path: Path) -> None:
-    with (tmp_path / NAME).open("w") as other:
+    with (tmp_path / LOCK).open("w") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         ending = threading.Timer(0.1, fcntl.flock, (other, fcntl.LOCK_UN))
         ending.start()
         with locked(tmp_path):
-            assert json.loads((tmp_path / NAME).read_text())["process"] == os.getpid()
+            assert json.loads((tmp_path / LOCK).read_text())["process"] == os.getpid()
         ending.join()
 
 
@@ -134,7 +135,7 @@ def test_a_file_system_without_locks_is_an_error(tmp_path: Path, monkeypatch: py
 def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "theirs").write_text("theirs")
     (tmp_path / "out").mkdir()
-    (tmp_path / "out" / NAME).symlink_to(tmp_path / "theirs")
+    (tmp_path / "out" / LOCK).symlink_to(tmp_path / "theirs")
     with pytest.raises(TargetError), locked(tmp_path / "out"):
         pass
     assert (tmp_path / "theirs").read_text() == "theirs"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from packer.building.run_build import build_from, built_here
 from packer.building.summary import Summary
-from packer.errors import PackError, UsageError
+from packer.errors import PackError, TargetError, UsageError
 from packer.plan.plan import Plan
 from packer.plan.request import request_of
 from packer.publish.atomic import write_atomic
@@ -32,6 +32,7 @@ from readers.contract.receipt_facts import AllReceipts, ReceiptFacts
 from readers.contract.statistics import no_rows
 from readers.contract.system import lock_file
 from readers.stores.folder_store import FolderStore
+from readers.stores.locks import is_locked
 
 LONELY = 60.0
 """Seconds that a builder waits for its first reader."""
@@ -58,7 +59,7 @@ class LiveView:
 
     def check_readers(self) -> None:
         """Raise NoReaderError if all readers have ended."""
-        is_read = _is_locked(self._folder / READERS)
+        is_read = is_locked(self._folder / READERS, counts_shared=True)
         self._was_read |= is_read
         if not is_read and (self._was_read or time.monotonic() > self._started + LONELY):
             raise NoReaderError("no program reads the pack any more; what is built so far stays")
@@ -70,13 +71,15 @@ def live_view(plan: Plan, asked: str) -> Iterator[LiveView]:
     folder = plan.out / LIVE
     for name in (GENERATIONS, WANTED):
         make_folder(folder / name)
+    manifest, table = _planned(plan)
+    shown = _shown(folder)
+    if shown is None or shown.generation != manifest.generation or not shown.same_data(manifest):
+        _check_unread(folder, shown, plan.current)
+        (folder / BUILT).unlink(missing_ok=True)  # readers of the same plan go on with the same file
+        put_table(FolderStore(folder), manifest.table, table)
+        write_atomic(folder / MANIFEST, manifest.to_text())
     for left in (folder / WANTED).iterdir():
         left.unlink(missing_ok=True)
-    manifest, table = next_manifest(max(kept_numbers(plan.out), default=0) + 1, plan.recipe, _as_planned(plan))
-    put_table(FolderStore(folder), manifest.table, table)
-    if not _is_shown(folder, manifest):
-        write_atomic(folder / MANIFEST, manifest.to_text())
-        (folder / BUILT).unlink(missing_ok=True)  # readers of the same plan go on with the same file
     write_atomic(folder / ASKED, asked)
     (folder / READERS).touch()
     built, lock = (os.open(folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644) for name in (BUILT, BUILDER))
@@ -95,6 +98,7 @@ def live_view(plan: Plan, asked: str) -> Iterator[LiveView]:
 def live_shards(plan: Plan, pool: Pool, asked: str) -> Generator[tuple[int, Receipt], None, None]:
     """Build the shards of a plan on this machine, the wanted ones first, and tell readers of each. Stop without any."""
     if not plan.new_specs:
+        _note_reused(plan)
         return  # readers open the published pack
     left = len(plan.new_specs)
     with live_view(plan, asked) as view, closing(built_here(plan, pool, urgent=view.urgent)) as shards:
@@ -104,6 +108,26 @@ def live_shards(plan: Plan, pool: Pool, asked: str) -> Generator[tuple[int, Rece
             yield number, receipt
             if left:
                 view.check_readers()
+
+
+def _note_reused(plan: Plan) -> None:
+    """Tell readers of all shards. They may wait for one whose builder was killed before it told them."""
+    folder = plan.out / LIVE
+    shown = _shown(folder) if is_locked(folder / READERS, counts_shared=True) else None
+    if shown is None or not shown.same_data(_planned(plan)[0]):
+        return
+    built = os.open(folder / BUILT, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        for number, facts in plan.reused.items():
+            LiveView(folder, built).note(number, facts)
+    finally:
+        os.close(built)
+
+
+def _planned(plan: Plan) -> tuple[Manifest, bytes]:
+    """Return the manifest and the shard table of the pack if no further row is bad."""
+    number = max(kept_numbers(plan.out), default=0) + 1
+    return next_manifest(number, plan.recipe, _as_planned(plan))
 
 
 def _as_planned(plan: Plan) -> AllReceipts:
@@ -116,28 +140,27 @@ def _as_planned(plan: Plan) -> AllReceipts:
     return receipts
 
 
-def _is_shown(folder: Path, manifest: Manifest) -> bool:
-    """Return whether readers see the same plan already: then the same manifest stays."""
+def _shown(folder: Path) -> Manifest | None:
+    """Return the plan that readers see."""
     try:
-        shown = Manifest.load(folder)
+        return Manifest.load(folder)
     except (ReadError, OSError):
-        return False
-    return shown.generation == manifest.generation and shown.same_data(manifest)
+        return None
 
 
-def _is_locked(path: Path) -> bool:
-    file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    try:
-        lock_file(file, wait=False)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(file)
-    return False
+def _check_unread(folder: Path, shown: Manifest | None, current: Manifest | None) -> None:
+    """Raise TargetError if programs read a plan that was not built to its end, and would now be replaced."""
+    is_published = shown is None or (current is not None and current.generation >= shown.generation)
+    if not is_published and is_locked(folder / READERS, counts_shared=True):
+        raise TargetError(
+            f"{folder.parent}: a program reads it that was started with other options, or before the raw files "
+            "changed; end it first, or name another folder"
+        )
 
 
 def build_for_readers(asked: str, out: Path) -> Summary | None:
-    """Build as long as a program reads the pack; None if all have ended before. Tell readers of an error.
+    """Build as long as a program reads the pack; None if all have ended before. Tell readers that asked for the same of
+    an error. OUT must be locked.
 
     `asked` names RAW and the options as JSON."""
     wish = json.loads(asked)
@@ -150,6 +173,6 @@ def build_for_readers(asked: str, out: Path) -> Summary | None:
     except NoReaderError:
         return None
     except PackError as error:
-        if (out / LIVE).is_dir():
+        if (out / LIVE / ASKED).is_file() and (out / LIVE / ASKED).read_text() == asked:
             write_atomic(out / LIVE / BUILDER, str(error))
         raise

@@ -6,10 +6,11 @@ import os
 import sys
 from pathlib import Path
 
-from packer.building.live import build_for_readers
-from packer.cli.exit_code import exit_code
+from packer.cli.exit_code import TRY_AGAIN, exit_code
+from packer.cli.loading import loading
 from packer.cli.output import show
 from packer.errors import PackError
+from packer.publish.target import locked_target
 from readers.contract.errors import ReadError
 
 LOWER = 10
@@ -19,11 +20,21 @@ LOWER = 10
 def main() -> None:
     """Build what a reader asks for on stdin: RAW and the options by their names in Python, as JSON."""
     os.nice(LOWER)
+    out = Path(sys.argv[1])
     try:
-        build_for_readers(sys.stdin.read(), Path(sys.argv[1]))
+        with locked_target(out):  # before the imports: a second builder ends at once
+            is_built = build(sys.stdin.read(), out)
     except (PackError, ReadError) as error:
         show(str(error), err=True)
         sys.exit(exit_code(error))
+    sys.exit(0 if is_built else TRY_AGAIN)  # a program may have asked that comes to read only now
+
+
+def build(asked: str, out: Path) -> bool:
+    """Build, and return whether the build came to its end before its readers."""
+    with loading(workers=True):
+        from packer.building.live import build_for_readers
+    return build_for_readers(asked, out) is not None
 
 
 if __name__ == "__main__":

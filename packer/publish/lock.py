@@ -16,8 +16,8 @@ from pathlib import Path
 from packer.errors import BusyError, TargetError
 from readers.contract.json_entry import loads
 from readers.contract.leftovers import lives
+from readers.contract.manifest import LOCK
 
-NAME = ".lock"
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 _held: set[Path] = set()
 
@@ -25,7 +25,7 @@ _held: set[Path] = set()
 @contextmanager
 def locked(out: Path) -> Iterator[None]:
     """Hold the lock of a pack. Raises BusyError at once if another process holds it. One process may nest it."""
-    path = out.resolve() / NAME
+    path = out.resolve() / LOCK
     if path in _held:
         yield
         return

@@ -8,11 +8,10 @@ from pathlib import Path
 
 from packer.errors import TargetError, first_of
 from packer.publish.atomic import target_errors, write_atomic
-from packer.publish.lock import NAME as LOCK
 from packer.publish.lock import locked
 from readers.contract.atomic import PARTIAL, make_folder, sync_folder
 from readers.contract.leftovers import sweep
-from readers.contract.manifest import CELLS, FORMAT, GENERATIONS, LIVE, MANIFEST, MARK, SHARDS
+from readers.contract.manifest import CELLS, FORMAT, GENERATIONS, LIVE, LOCK, MANIFEST, MARK, SHARDS
 from readers.contract.regular_files import open_raw
 from readers.stores.open_store import is_url, url_of
 

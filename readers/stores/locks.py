@@ -67,6 +67,21 @@ def only_fetcher(path: Path) -> Iterator[None]:
             return
 
 
+def is_locked(path: Path, counts_shared: bool = False) -> bool:
+    """Return whether a process has the lock of a file, alone or, if that counts, shared with others."""
+    try:
+        file = open_to_read(path)
+    except FileNotFoundError:
+        return False
+    try:
+        lock_file(file, shared=not counts_shared, wait=False)
+    except BlockingIOError:
+        return True
+    finally:
+        _release(file)
+    return False
+
+
 def _opened(path: Path) -> int:
     """Open a file to lock it. A link is not followed, and a pipe not waited for."""
     try:
