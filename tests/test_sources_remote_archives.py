@@ -259,7 +259,7 @@ def test_a_pack_below_a_url_is_refused_and_raw_files_are_read(tmp_path: Path, ra
 
 def test_python_knows_archives_by_the_text_of_a_url(tmp_path: Path) -> None:
     raw, url = tars(tmp_path / "raw"), uploaded(tmp_path / "raw")
-    for number, path in enumerate((raw / "train-0.tar", f"{url}/train-0.tar")):
+    for number, path in enumerate((str(raw / "train-0.tar"), f"{url}/train-0.tar")):
         build_pack(path, tmp_path / str(number), labels="index", classes=4)
     assert same(tmp_path / "0", tmp_path / "1")
 
