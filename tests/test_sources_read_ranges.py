@@ -1,4 +1,4 @@
-"""What is read of files in a store, and when: ranges ahead in windows, blocks of a tar, pieces of columns."""
+"""Requests for files in a store: ranges ahead in windows, blocks of a tar, pieces of columns."""
 
 from __future__ import annotations
 
