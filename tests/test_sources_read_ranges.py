@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packer.errors import LostFile
+from packer.errors import BusyError, LostFile
 from packer.sources.archives import columns_file, ranges_ahead, streamed_file
 from packer.sources.archives.archive_files import Span
 from packer.sources.archives.columns_file import ColumnsFile
@@ -114,6 +114,23 @@ def test_errors_reach_each_row_of_a_request_and_new_rows_replace_expected_ones(t
     assert ahead.take(Span("a", 0, 10)) is None
     assert ahead.take(Span("a", 20, 10)) == DATA[20:30]
     assert ahead.take(Span("a", 20, 9)) is None
+
+
+def test_a_store_that_does_not_answer_is_asked_no_more() -> None:
+    asked: list[Span] = []
+
+    def read(span: Span) -> bytes:
+        asked.append(span)
+        raise BusyError("the store is silent")
+
+    with ThreadPoolExecutor(2) as two_threads:
+        ahead = RangesAhead(read, two_threads)
+        spans = [Span(f"{number}", 0, 10) for number in range(50)]
+        ahead.expect(spans)
+        for span in spans:
+            with pytest.raises(BusyError, match="is silent"):
+                ahead.take(span)
+    assert len(asked) <= 2
 
 
 @pytest.mark.usefixtures("small")

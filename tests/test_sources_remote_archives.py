@@ -239,6 +239,7 @@ def hdf5(folder: Path) -> Path:
         (arrays, "/images.npy", "npy"),
         (volumes, "", "nifti"),
         (zarr, "", "zarr"),
+        (saved, "", "hugging-face"),
         (hdf5, "/cells.h5", "hdf5"),
     ],
 )

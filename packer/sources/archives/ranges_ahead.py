@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, Executor, Future
 from threading import Lock
 
+from packer.errors import PackError
 from packer.sources.archives.archive_files import Span
 
 MOST_BYTES = 64 << 20
@@ -40,6 +41,7 @@ class RangesAhead:
         self._coming: deque[Span] = deque()
         self._started: dict[Span, _Request] = {}
         self._bytes = 0
+        self._failed: PackError | None = None
 
     def expect(self, spans: Iterable[Span]) -> None:
         """Begin to read these parts. Those that were expected before are forgotten."""
@@ -47,7 +49,7 @@ class RangesAhead:
         with self._lock:
             for request in self._started.values():
                 request.answer.cancel()
-            self._coming, self._started, self._bytes = coming, {}, 0
+            self._coming, self._started, self._bytes, self._failed = coming, {}, 0, None
             self._go_on()
 
     def take(self, span: Span) -> bytes | None:
@@ -79,7 +81,17 @@ class RangesAhead:
             for request in _joined(self._window()):
                 self._started.update(dict.fromkeys(request.spans, request))
                 self._bytes += request.whole.size
-                request.answer = self._threads.submit(self._read, request.whole)
+                request.answer = self._threads.submit(self._answer, request.whole)
+
+    def _answer(self, span: Span) -> bytes:
+        """Read a part. After a store that does not answer no further request waits for it, as the build ends."""
+        if self._failed is not None:
+            raise self._failed
+        try:
+            return self._read(span)
+        except PackError as error:
+            self._failed = error
+            raise
 
     def _window(self) -> list[Span]:
         """Take the next parts from those that are coming; with the gaps between them they fill a window at most."""
