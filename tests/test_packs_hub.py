@@ -13,9 +13,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from conftest import HANG, good, run
+from conftest import HANG, good, pack_from, run
 from drills.hub_server import TOKEN, HubServer, Repo
+from drills.published import same
 from faulty_proxy import BUSY, CUT, ERROR, LOST, Proxy, Request, times
+from stored_scenes import scenes_of, write_parquet
 from test_packs_push import files
 
 import packer.packs.hub_commits
@@ -25,6 +27,9 @@ from packer.packs.copy_shards import Copying
 from packer.packs.hub_commits import HubCommits
 from packer.packs.verify_pack import verify_pack
 from packer.publish.generation import current_manifest
+from packer.sources.container import Names
+from packer.sources.containers import container_of
+from packer.sources.reopen import reopen
 from readers import open_dataset
 from readers.contract.errors import NoPackError, RequestError, StoreBusyError, StoreError
 from readers.contract.manifest import MANIFEST, Manifest
@@ -70,6 +75,22 @@ def proxy(servers: tuple[HubServer, Proxy]) -> Proxy:
 def commits(hub: HubServer) -> list[dict[str, bytes]]:
     """Return the files of each commit after the first one."""
     return [commit.files for commit in hub.repos["me/pack"].branches["main"][1:]]
+
+
+def test_tables_of_the_hub_are_packed_and_a_commit_after_the_plan_is_noticed(hub: HubServer, tmp_path: Path) -> None:
+    write_parquet(tmp_path / "train-0.parquet", scenes_of({f"{number}": number for number in range(9)}))
+    table = (tmp_path / "train-0.parquet").read_bytes()
+    hub.add(hub.repos["me/pack"], "main", "data", {"data/train-0.parquet": table, "README.md": b"x"})
+    options = ("--labels", "index", "--classes", 4)
+    local = pack_from(tmp_path / "train-0.parquet", tmp_path / "local", *options)
+    for name, url in (("folder", f"{URL}/data"), ("file", f"{URL}/data/train-0.parquet"), ("all", f"{URL}/data/*")):
+        assert same(local, pack_from(Path(url), tmp_path / name, *options))
+    container = container_of(Path(f"{URL}/data"))
+    assert container is not None
+    source = container.at(Path(URL), Names())
+    ref = next(iter(source.rows()))
+    hub.add(hub.repos["me/pack"], "main", "new data", {"data/train-0.parquet": table + b" "})
+    assert "was changed after the build was planned" in str(reopen(source.to_text()).load(ref).bad)
 
 
 def test_a_pack_goes_to_the_hub_and_back(

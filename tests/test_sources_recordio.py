@@ -52,7 +52,7 @@ def test_pictures_with_magic_numbers_come_back(pieces: list[bytes], labels: int)
     file = BytesIO(data)
     found = list(records(file, len(data)))
     assert [record.number for record in found] == list(numbers)
-    assert [picture(file, start, size) for start, size, _ in found] == wanted
+    assert [picture(data[start : start + size], start) for start, size, _ in found] == wanted
 
 
 def test_ids_join_images_and_masks(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_an_index_has_the_keys(tmp_path: Path) -> None:
     for text, message in (
         ("".join(lines), None),
         ("".join(lines[:-1]), f"has a record at byte {places[-1]} that is not in its index images.idx"),
-        ("".join([*lines, f"9\t{len(source.root.name)}\n"]), "has 5 records, and 6 in its index"),
+        ("".join([*lines, f"9\t{len(tmp_path.name)}\n"]), "has 5 records, and 6 in its index"),
         ("".join([*lines[:-1], f"0\t{places[-1]}\n"]), "has two records 00000000"),
         ("no index", "has a record at byte 0 that is not in its index"),
         ("\0\t\n" * 100, "has a record at byte 0 that is not in its index"),

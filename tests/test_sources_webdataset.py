@@ -12,7 +12,7 @@ from stored_scenes import png, scenes_of, tar_of, write_folder, write_lmdb
 
 from packer import build_pack, diff_pack, repair_pack
 from packer.errors import BadPair, InputError, UsageError
-from packer.sources.archives.archive_files import named_files
+from packer.sources.archives.named_files import named_files
 from packer.sources.archives.tar import members
 from packer.sources.archives.webdataset import WebDatasetSource
 from packer.sources.container import Names

@@ -115,7 +115,7 @@ FROM = Option(
     "from",
     "rows.source",
     PATH,
-    "A pack, a folder or a container that has the rows, instead of RAW. See docs/guide/sources.md.",
+    "A pack, or a folder, file or URL of a container with the rows, instead of RAW. See docs/guide/sources.md.",
 )
 
 PAIRS = (

@@ -104,7 +104,9 @@ def _source_of(settings: Mapping[str, Setting]) -> Source:
     if "from" in settings:
         path = Path(str(settings["from"]))
         if not holds_pack(path):
-            raise InputError(f"the rows came from {path}: only rows of folders and packs are read again here")
+            raise InputError(
+                f"the rows came from {settings['from']}: only rows of folders and packs are read again here"
+            )
         try:
             return PackSource.at(path)
         except ReadError as error:

@@ -17,11 +17,12 @@ from packer.plan.field_choice import FieldChoice
 from packer.plan.row_search import RowSearch, pack_at
 from packer.publish.target import holds_pack
 from packer.recipe.source import Source
-from packer.sources.containers import container_of
+from packer.sources.containers import container_of, names_archive
 from packer.workers.pool import Pool
 from packer.workers.run import open_pool
 from readers.contract.tiles import Size
 from readers.machine import usable_cores
+from readers.stores.open_store import url_of
 
 Input: TypeAlias = "str | PathLike[str] | Source"
 """A folder, or another source of the rows of a pack."""
@@ -166,5 +167,7 @@ def raw_or_source(raw: Input) -> tuple[Path | None, Source | None]:
 
 
 def is_from(folder: Path) -> bool:
-    """Return whether a path is for --from, and not for RAW: a pack or a container."""
+    """Return whether a path is for --from, and not for RAW: a pack or a container, or a URL that says so."""
+    if (url := url_of(folder)) is not None:
+        return names_archive(url)
     return holds_pack(folder) or container_of(folder) is not None

@@ -109,7 +109,7 @@ def _open_from(path: Path, image: str) -> tuple[Source | None, Container | None]
     if holds_pack(path):
         return pack_at(path), None
     container = container_of(path)
-    if container is None and not path.is_dir():
+    if container is None and url_of(path) is None and not path.is_dir():
         problem = "is a file of an unknown kind; expected a pack, a container of rows, or a folder"
         raise InputError(f"{path}: {problem if path.exists() else 'there is no such pack, container or folder'}")
     is_file_for_each_row = container is not None and container.kind == "npy" and "{key}" in image

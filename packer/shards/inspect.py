@@ -122,6 +122,7 @@ class LabelCounts:
 def inspect_pair(request: InspectRequest, source: Source) -> LabelCounts:
     """Decode a pair as a shard will, or the middle slice of a pair of volumes, and count its pixels."""
     parts = request.ref.parts
+    source.expect([request.ref])
     loaded, counts = source.load(request.ref), LabelCounts()
     if loaded.bad is not None:
         return LabelCounts(bad=loaded.bad)

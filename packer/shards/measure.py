@@ -35,6 +35,7 @@ class MeasuredRow(NamedTuple):
 def measure_rows(spec: ShardSpec, others: Sequence[FieldRule], source: Source, mark: PairMark) -> Iterator[MeasuredRow]:
     """Yield the sizes of the pieces of a shard. The other rules are the rules of its fields, with other encodings."""
     maker = RowMaker(spec.recipe, spec.fields, source)
+    source.expect(piece.ref for piece in spec.pieces)
     for index, piece in enumerate(spec.pieces):
         memory = OneRow(spec.fields, spec.recipe.geometry.size or piece.size or (0,) * spec.recipe.sides)
         with mark(index):

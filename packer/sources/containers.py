@@ -8,9 +8,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from packer.sources.archives.archive_files import named_files
 from packer.sources.container import Container
 from readers.contract.regular_files import open_raw
+from readers.stores.open_store import url_of
 
 HEAD = 512
 """The bytes at the start of a file that show its kind."""
@@ -31,13 +31,19 @@ CONTAINERS = {
 
 
 def container_of(path: Path) -> Container | None:
-    """Return the kind of container that lies here; None if it is a folder of files, or an unknown file."""
+    """Return the kind of container at a path or a URL; None if it is a folder of files, or an unknown file here."""
+    classes: Iterator[Container] = map(source_class, CONTAINERS.values())
+    if (url := url_of(path)) is not None:
+        from packer.sources.stored_container import container_in_store  # most containers are on this machine
+
+        return container_in_store(url, tuple(classes), HEAD)
+    from packer.sources.archives.named_files import named_files  # a build of a folder needs none of it
+
     head = b""
     try:
         if not path.is_dir():
             with open_raw(next(filter(os.path.isfile, named_files(path)), path)) as file:
                 head = file.read(HEAD)
-        classes: Iterator[Container] = map(source_class, CONTAINERS.values())
         return next((container for container in classes if container.fits(path, head)), None)
     except OSError:
         return None
@@ -47,3 +53,10 @@ def source_class(name: str) -> Any:
     """Import the module `name` says, and return its class."""
     module, _, name = name.rpartition(".")
     return getattr(import_module(f"packer.sources.{module}"), name)
+
+
+def names_archive(url: str) -> bool:
+    """Return whether the text of a URL names files with many rows. Nothing is asked for."""
+    kinds = (source_class(name) for name in CONTAINERS.values() if name.startswith("archives."))
+    name = url.rpartition("/")[2]
+    return "{" in url or "*" in url or any(kind.in_stores and kind.suffix.search(name) for kind in kinds)

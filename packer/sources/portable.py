@@ -46,7 +46,7 @@ def moved(text: str, old: str, new: Path) -> str:
     """Return the text of a source whose rows were planned at the path `old` and are at `new` on this machine."""
     facts, path = json.loads(text), str(new.absolute())
     if URL in facts:
-        return json.dumps({**facts, URL: url_of(new) or f"file://{path}"})
+        return json.dumps({**facts, URL: _moved_url(str(facts[URL]), old, url_of(new) or f"file://{path}")})
     if not old:
         raise UsageError(f"--raw {new}: the rows of this plan come from functions, not from a path")
     if not new.exists():
@@ -59,6 +59,14 @@ def moved(text: str, old: str, new: Path) -> str:
             raise UsageError(f"--raw {new}: was planned as {old}, and must keep that name")
         old, path = str(Path(old).parent), str(new.absolute().parent)
     return json.dumps(_swapped(facts, old, path))
+
+
+def _moved_url(url: str, old: str, new: str) -> str:
+    """Return the folder below which a source finds its objects, if what was planned at the URL `old` is at `new`."""
+    name = old.removeprefix(url) if old.startswith(f"{url}/") else ""  # of an archive in the folder
+    if not new.endswith(name):
+        raise UsageError(f"--raw {new}: was planned as {old}, and must keep that name")
+    return new.removesuffix(name)
 
 
 def check_portable(text: str, modules: Collection[str] | None = None) -> None:

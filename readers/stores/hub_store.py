@@ -129,7 +129,7 @@ class HubStore:
             is_empty = response.status_code == NO_SUCH_RANGE  # no byte of an empty file can be asked for
             if not is_empty:
                 self._utils.hf_raise_for_status(response)
-            tag, passed = response.headers.get("etag", ""), start if response.status_code == 200 else 0
+            tag, passed = _tag(response), start if response.status_code == 200 else 0
             yield tag, b""
             if is_empty:
                 return
@@ -174,3 +174,11 @@ class HubStore:
         if status >= 500 or status in PASSING:
             return StoreBusyError(f"{where}: {why}")
         return StoreError(f"{where}: {why}")
+
+
+def _tag(response: Any) -> str:
+    """Return the tag that listings have, too: of a large file, whose bytes come from another host, the Hub itself has
+    it."""
+    headers = (response.history or [response])[0].headers
+    tag: str = headers.get("x-linked-etag") or headers.get("etag", "")
+    return tag.removeprefix("W/").strip('"')

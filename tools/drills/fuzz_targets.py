@@ -392,6 +392,6 @@ def _records() -> Target:
         file = BytesIO(data)
         for start, size, _ in records(file, len(data)):
             with suppress(BadPair):
-                assert len(picture(file, start, size)) < size
+                assert len(picture(data[start : start + size], start)) < size
 
     return Target("recordio", tuple(seeds), parse, (BadPair,))

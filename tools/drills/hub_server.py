@@ -244,20 +244,20 @@ class HubServer:
             raise RefusedError(404, "Entry not found", "EntryNotFound")
         data = files[path]
         if len(data) <= LARGE:
-            return self._part(request, data)
+            return self._part(request, data, _blob(data))
         oid = hashlib.sha256(data).hexdigest()
         self.large[oid] = data
-        port = request.host.rpartition(":")[2]
-        return Answer(headers={"location": f"http://localhost:{port}/lfs/{oid}"}, status=302)
+        place = f"http://localhost:{request.host.rpartition(':')[2]}/lfs/{oid}"
+        return Answer(headers={"location": place, "x-linked-etag": f'"{oid}"'}, status=302)
 
     def _download(self, request: Request, oid: str) -> Answer:
         if "authorization" in request.headers:
             raise RefusedError(400, "a token for the Hub went to another host")
-        return self._part(request, self.large[oid])
+        return self._part(request, self.large[oid], "of the other host")
 
-    def _part(self, request: Request, data: bytes) -> Answer:
+    def _part(self, request: Request, data: bytes, tag: str) -> Answer:
         """Return the range that is asked for, or all if this Hub knows no ranges."""
-        etag = {"etag": f'"{hashlib.sha1(data).hexdigest()}"'}
+        etag = {"etag": f'"{tag}"'}
         found = re.fullmatch(r"bytes=(\d+)-(\d*)", request.headers.get("range", ""))
         if found is None or not self.ranges:
             return Answer(data, etag)
@@ -275,9 +275,14 @@ def _entry(name: str, data: bytes) -> dict[str, Any]:
     """Return a file as it is in a listing."""
     entry = {"type": "file", "path": name, "size": len(data)}
     if len(data) <= LARGE:
-        return {**entry, "oid": hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()}
+        return {**entry, "oid": _blob(data)}
     oid = hashlib.sha256(data).hexdigest()
     return {**entry, "oid": oid, "lfs": {"oid": oid, "size": len(data), "pointerSize": 130}}
+
+
+def _blob(data: bytes) -> str:
+    """Return what Git calls a file."""
+    return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
 
 
 class _Server(ThreadingHTTPServer):

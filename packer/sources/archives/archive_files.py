@@ -1,98 +1,86 @@
-"""Find the files of an archive: one file, the files in a folder, or of a pattern such as train-{000..004}.tar."""
+"""`ArchiveFiles`: the files of an archive, in a folder of this machine or in a store."""
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Generator
-from contextlib import closing
-from glob import glob, has_magic
-from pathlib import Path
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, BinaryIO, NamedTuple
 
-from packer.errors import InputError, Problem, UsageError
-from packer.pairs.paths import is_picture
-from readers.contract.manifest import ALL
+from packer.recipe.row_ref import RowRef
+from packer.sources.file_states import FileState
 
-MOST_FILES = 1 << 20
-_BRACES = re.compile(r"\{([^{}]*)\}")
-_NUMBERS = re.compile(r"(\d{1,9})\.\.(\d{1,9})")
-_SPLIT = re.compile(r"(?<![a-z])(train|training|val|valid|validation|test|testing)(?![a-z])")
+CHANGED = "was changed after the build was planned; build again"
 
 
-def is_pattern(path: Path) -> bool:
-    """Return whether a path stands for others: it does not exist, and has braces, * or ?."""
-    return not path.exists() and (_BRACES.search(str(path)) is not None or has_magic(str(path)))
+class Span(NamedTuple):
+    """A range of bytes of a file."""
+
+    file: str
+    start: int
+    size: int
 
 
-def named_files(path: Path) -> list[str]:
-    """Return the files that a path or a pattern names, also those that do not exist."""
-    if not is_pattern(path):
-        return [str(path)]
-    named = [_matching(text) if has_magic(text) else [text] for text in _expanded(str(path))]
-    return list(dict.fromkeys(file for files in named for file in files))
+class ArchiveFiles(ABC):
+    """Reads files whose names are relative to one folder. A file that changed since the plan is refused: LostFile."""
 
+    def __init__(self, states: Mapping[str, FileState]) -> None:
+        self.states = states
+        """The state of each file when the build was planned. The first number is its size."""
 
-def _matching(pattern: str) -> list[str]:
-    return sorted(glob(pattern))  # noqa: PTH207 - glob of a Path needs the folder before the pattern
+    @property
+    @abstractmethod
+    def folder(self) -> str:
+        """The path or the URL of the folder."""
 
+    @abstractmethod
+    def open(self, file: str) -> BinaryIO:
+        """Open a file that is read from its start to its end, perhaps with jumps."""
 
-def files_at(path: Path, suffix: re.Pattern[str]) -> tuple[Path, list[str]]:
-    """Return a folder and the files below it that a path stands for. Raise one error that names all missing files."""
-    if path.is_dir():
-        return path, sorted(os.path.relpath(file, path) for file in _below(path) if suffix.search(file))
-    files = named_files(path)
-    missing = [Problem("there is no such file", "", (file,)) for file in files if not Path(file).is_file()]
-    if missing or not files:
-        raise InputError(f"{path}: {len(missing) or 'all'} of its files are missing", missing)
-    paths = [Path(file).absolute() for file in files]
-    root = Path(os.path.commonpath([file.parent for file in paths]))
-    return root, [str(file.relative_to(root)) for file in paths]
+    @abstractmethod
+    def part(self, span: Span) -> BinaryIO:
+        """Open a part of a file. Perhaps only its beginning is read."""
 
+    @abstractmethod
+    def read(self, span: Span) -> bytes:
+        """Return the bytes of a part; fewer at the end of the file."""
 
-def holds_only(folder: Path, suffix: re.Pattern[str]) -> bool:
-    """Return whether a folder, or the folders in it, have such files and no pictures, which a raw folder has."""
-    has_any = False
-    try:
-        with closing(_below(folder)) as files:
-            for file in files:
-                if is_picture(file) or file.endswith("/"):
-                    return False
-                has_any = has_any or suffix.search(file) is not None
-    except OSError:  # the code that reads the folder will name it
-        return False
-    return has_any
+    @abstractmethod
+    def columns(self, file: str) -> Any:
+        """Open a file for Arrow, which reads some columns of a table, each from its start to its end."""
 
+    @abstractmethod
+    def companion(self, file: str, most: int) -> bytes | None:
+        """Return the first bytes of a file that belongs to another one, such as its index; None if there is none."""
 
-def _below(folder: Path) -> Generator[str, None, None]:
-    """Yield the files in a folder and in the folders in it, and the folders below these, which end with a slash."""
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if not entry.name.startswith("."):
-                yield from _inside(entry.path) if entry.is_dir() else [entry.path]
+    @abstractmethod
+    def state(self, file: str) -> FileState:
+        """Return the state of a file as the state of a row; UNKNOWN if it proves nothing."""
 
+    @abstractmethod
+    def check(self, file: str) -> None:
+        """Refuse a file that a library has open, if it changed. A store checks each answer, and does nothing here."""
 
-def _inside(folder: str) -> Generator[str, None, None]:
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if not entry.name.startswith("."):
-                yield f"{entry.path}/" if entry.is_dir() else entry.path
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """Return what a worker needs to open the same files."""
 
+    def follow(self, opened: Any, columns: Sequence[Sequence[tuple[int, int]]]) -> None:  # noqa: B027
+        """Read columns of a table ahead, which have these ranges of bytes, if they are far away."""
 
-def _expanded(text: str) -> list[str]:
-    """Return a pattern with each of its braces replaced: {000..004} is a range, {a,b} a choice."""
-    texts = [text]
-    while braces := _BRACES.search(texts[0]):
-        choices = braces[1].split(",")
-        if numbers := _NUMBERS.fullmatch(braces[1]):
-            first, last = map(int, numbers.groups())
-            choices = [f"{number:0{len(numbers[1])}}" for number in range(first, min(last, first + MOST_FILES) + 1)]
-        texts = [pattern.replace(braces[0], choice, 1) for pattern in texts for choice in choices]
-        if not 0 < len(texts) <= MOST_FILES:
-            raise UsageError(f"{text}: stands for {len(texts)} files; 1 to {MOST_FILES} are possible")
-    return texts
+    def rest(self, opened: Any) -> None:  # noqa: B027
+        """Drop what was read ahead of a table."""
 
+    def head_of(self, span: Span) -> Span:
+        """Return the part that `part` reads first."""
+        return span
 
-def split_in(file: str) -> str:
-    """Return the split that the path of a file names, such as `train` for train-000.tar; else the split `all`."""
-    splits = _SPLIT.findall(file.lower())
-    return splits[-1] if splits else ALL
+    def expect(self, spans: Iterable[Span]) -> None:  # noqa: B027 - a disk answers at once
+        """Begin to read these parts, which are read next, in this order, if they are far away."""
+
+    def forget(self, spans: Iterable[Span]) -> None:  # noqa: B027 - a disk answers at once
+        """Drop what was read ahead of these parts."""
+
+    def list_all(self, list_file: Callable[[str], Iterator[RowRef]]) -> Iterator[RowRef]:
+        """Yield the rows of each file, in the order of the files."""
+        for file in self.states:
+            yield from list_file(file)

@@ -27,6 +27,7 @@ class HuggingFaceSource(TableSource):
 
     kind: ClassVar[str] = "hugging-face"
     suffix: ClassVar[re.Pattern[str]] = re.compile(r"\.arrow$")
+    in_stores: ClassVar[bool] = False  # a map needs a file of this machine
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -67,7 +68,7 @@ class HuggingFaceSource(TableSource):
 
     def column(self, file: str, name: str) -> Iterator[Any]:
         for batch in self._table(file).select([name]).to_batches():
-            self.check(file)
+            self.files.check(file)
             batch.validate(full=True)
             yield from batch.column(0).to_pylist()
 
@@ -79,10 +80,10 @@ class HuggingFaceSource(TableSource):
 
         if file not in self._open:
             with self.open(file) as opened:  # so it is a regular file
-                opened.seek(max(0, self.files[file][0] - len(END)))
+                opened.seek(max(0, self.files.states[file][0] - len(END)))
                 if opened.read() != END:
                     raise BadPair("has no mark of its end; it was cut off")
-            table = pyarrow.ipc.open_stream(pyarrow.memory_map(str(self.root / file))).read_all()
+            table = pyarrow.ipc.open_stream(pyarrow.memory_map(f"{self.files.folder}/{file}")).read_all()
             table.select(list(columns_of(table.schema, self.names))).validate(full=True)
             self._open[file] = table
             if len(self._open) > MOST_OPEN:

@@ -28,6 +28,7 @@ class LmdbPicturesSource(ByteRanges):
 
     kind: ClassVar[str] = "lmdb-pictures"
     suffix: ClassVar[re.Pattern[str]] = re.compile(r"\.(mdb|lmdb)$")
+    in_stores: ClassVar[bool] = False  # a tree of pages has a request for each
 
     @staticmethod
     def knows(head: bytes) -> bool:
@@ -71,7 +72,7 @@ class LmdbPicturesSource(ByteRanges):
 
     def _entries(self, file: str) -> Iterator[tuple[str, Position]]:
         """Yield every key as a text, and the position of its value."""
-        size = self.files[file][0]
+        size = self.files.states[file][0]
         try:
             with self.open(file) as opened:
                 for key, start, length in nodes(Path(file), size, partial(_read, opened.fileno())):

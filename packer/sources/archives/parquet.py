@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Any, ClassVar
 
@@ -20,16 +20,28 @@ MOST_KEPT, MOST_OPEN = 6, 16
 class _File:
     """An open file, and how far the current row group was read."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, file: Any) -> None:
         import pyarrow.parquet
 
-        self.table = pyarrow.parquet.ParquetFile(pyarrow.OSFile(path), pre_buffer=False, buffer_size=1 << 20)
+        self.file = file
+        self.table = pyarrow.parquet.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20)
         metadata = self.table.metadata
         counts = (metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
         self.ends = list(accumulate(counts))
         self.at = (-1, 0)
         """The row group that is read, and the number of its next part."""
         self.parts: Iterator[Any] = iter(())
+
+    def ranges(self, columns: Sequence[str]) -> list[list[tuple[int, int]]]:
+        """Return the ranges of bytes of these columns and of those in them, in each row group."""
+        every: dict[str, list[tuple[int, int]]] = {}
+        for group in map(self.table.metadata.row_group, range(self.table.metadata.num_row_groups)):
+            for chunk in map(group.column, range(group.num_columns)):
+                path = chunk.path_in_schema
+                if path in columns or path.startswith(tuple(f"{column}." for column in columns)):
+                    start = min(filter(None, (chunk.dictionary_page_offset, chunk.data_page_offset)), default=0)
+                    every.setdefault(path, []).append((start, start + chunk.total_compressed_size))
+        return list(every.values())
 
 
 class ParquetSource(TableSource):
@@ -69,6 +81,7 @@ class ParquetSource(TableSource):
         if key not in self._kept:
             if opened.at[0] != group or opened.at[1] > part:
                 columns = columns_of(opened.table.schema_arrow, self.names)
+                self._read_ahead(opened, columns)
                 opened.parts = opened.table.iter_batches(ROWS, [group], list(columns), use_threads=False)
                 opened.at = (group, 0)
             while opened.at[1] <= part:
@@ -78,10 +91,17 @@ class ParquetSource(TableSource):
                     self._kept.popitem(last=False)
         return self._kept[key]
 
+    def _read_ahead(self, opened: _File, columns: Sequence[str]) -> None:
+        """Read the columns of this file ahead, and no other file's."""
+        for other in self._open.values():
+            if other is not opened:
+                self.files.rest(other.file)
+        self.files.follow(opened.file, opened.ranges(columns))
+
     def _file(self, file: str) -> _File:
         if file not in self._open:
-            with self.open(file):  # so it is a regular file
-                self._open[file] = _File(str(self.root / file))
+            opened = self._open[file] = _File(self.files.columns(file))
             if len(self._open) > MOST_OPEN:
                 self._open.popitem(last=False)
+            return opened
         return self._open[file]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator
+from io import BytesIO
 from typing import BinaryIO, NamedTuple
 
 from packer.errors import BadPair
@@ -43,9 +44,10 @@ def records(file: BinaryIO, whole: int) -> Iterator[RecordSpan]:
         at = end
 
 
-def picture(file: BinaryIO, start: int, size: int) -> bytes:
-    """Return the bytes of the picture in a record, without its header and the numbers of its label."""
-    data = _joined(file, list(_parts(file, start, start + size)))
+def picture(record: bytes, start: int) -> bytes:
+    """Return the bytes of the picture in a record at byte `start`, without its header and the numbers of its label."""
+    file = BytesIO(record)
+    data = _joined(file, list(_parts(file, 0, len(record), start)))
     first = _PICTURE.size + 4 * _header(data, start)[0]
     if first >= len(data):
         raise BadPair(f"has no picture in its {len(data)} bytes; numbers as labels are not masks")
@@ -59,18 +61,19 @@ def keys_in(index: bytes) -> dict[int, str]:
     return {int(match[2]): match[1].zfill(8) if match[1].isdecimal() else match[1] for match in matches if match}
 
 
-def _parts(file: BinaryIO, at: int, whole: int) -> Iterator[tuple[int, int]]:
-    """Yield where the data of each part of a record begin, and their size."""
+def _parts(file: BinaryIO, at: int, whole: int, before: int = 0) -> Iterator[tuple[int, int]]:
+    """Yield where the data of each part of a record begin, and their size. Messages add `before` to each place."""
     flag, total, expected = _FIRST, -len(MAGIC), (_WHOLE, _FIRST)
     while flag in (_FIRST, _MIDDLE):
         magic, number = _HEAD.unpack(_read(file, at, _HEAD.size))
         flag, size = number >> 29, number % MOST_BYTES
         total += size + len(MAGIC)
         if magic != MAGIC or flag not in expected or total >= MOST_BYTES:
-            raise BadPair(f"is damaged: no record or part of one can be at byte {at}")
+            raise BadPair(f"is damaged: no record or part of one can be at byte {before + at}")
         end = at + _HEAD.size + size + -size % 4
         if end > whole:
-            raise BadPair(f"ends at byte {whole}, within a record of {size} bytes at byte {at}; it was cut off")
+            where = f"within a record of {size} bytes at byte {before + at}"
+            raise BadPair(f"ends at byte {before + whole}, {where}; it was cut off")
         yield at + _HEAD.size, size
         at, expected = end, (_MIDDLE, _LAST)
 

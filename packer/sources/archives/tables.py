@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from packer.decoding.arrays import class_numbers
-from packer.errors import BadPair, first_of
+from packer.errors import BadPair, PackError, first_of
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import FieldData
 from packer.sources.archives.archive import ArchiveSource
@@ -61,8 +61,9 @@ class TableSource(ArchiveSource):
     def samples(self, file: str) -> Iterator[RowRef]:
         with damaged():
             schema, count, row = self.schema(file), self.count(file), -1
-            if count > max(self.files[file][0], FEW_ROWS):
-                raise BadPair(f"has {self.files[file][0]} bytes, and claims {count} rows")
+            size = self.files.states[file][0]
+            if count > max(size, FEW_ROWS):
+                raise BadPair(f"has {size} bytes, and claims {count} rows")
             image, label = columns_of(schema, self.names)
             for row, key in enumerate(self._keys(file, schema, count)):
                 yield from self.row(file, key, Position(file, row, 0, image), Position(file, row, 0, label))
@@ -71,17 +72,17 @@ class TableSource(ArchiveSource):
 
     def read(self, position: Position) -> FieldData:
         with self.lock, damaged():
-            self.check(position.file)  # Arrow may have mapped it: to read what was cut off would end the process
+            self.files.check(position.file)  # Arrow may have mapped it: to read what was cut off would end the process
             try:
                 value = self.value(position.file, position.start, position.name)
                 return _data(value, position.name == self._label(position.file))
             finally:
-                self.check(position.file)  # what was read of a file that changed proves nothing, nor does an error
+                self.files.check(position.file)  # what was read of a changed file proves nothing, nor does an error
 
     @property
     def class_names(self) -> tuple[str, ...]:
         """The names of the label's numbers, if the features of Hugging Face have them."""
-        file = next(iter(self.files))
+        file = next(iter(self.files.states))
         try:
             with damaged():
                 metadata = loads((self.schema(file).metadata or {}).get(b"huggingface", b"{}"))
@@ -115,7 +116,7 @@ def damaged() -> Iterator[None]:
     """Turn what pyarrow raises at a damaged file into the reason why a row or a file is bad."""
     try:
         yield
-    except (BadPair, NotRegularError):
+    except (BadPair, NotRegularError, PackError):
         raise
     except Exception as error:  # a damaged length may be too much for the memory, too
         if isinstance(error, OSError) and error.errno is not None:

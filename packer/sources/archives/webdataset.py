@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -37,16 +37,17 @@ class WebDatasetSource(ByteRanges):
     suffix: ClassVar[re.Pattern[str]] = re.compile(r"\.(tar|tgz|tar\.\w+)$")
 
     @cached_property
-    def suffixes(self) -> Counter[str]:
-        """The suffixes of the members that were listed, as far as they tell what the tars hold."""
-        return Counter()
+    def suffixes(self) -> dict[str, Counter[str]]:
+        """The suffixes of the members that were listed of each tar, as far as they tell what it holds."""
+        return defaultdict(Counter)
 
     def list_rows(self, rules: ListingRules) -> Listing:
         return replace(super().list_rows(rules), contents=self._contents)
 
     def _contents(self) -> str:
         """Return what tars without rows hold, and what was looked for."""
-        counts = [f"{suffix} ({count})" for suffix, count in self.suffixes.most_common()]
+        every = sum((self.suffixes[file] for file in self.files.states), Counter[str]())
+        counts = [f"{suffix} ({count})" for suffix, count in every.most_common()]
         listed = ", ".join(first_of(counts, MOST_LISTED))
         holds = f"it holds members with the suffixes {listed}" if counts else "it is empty"
         needed = " and ".join(name for name in self.names[:2] if name is not None)
@@ -58,19 +59,19 @@ class WebDatasetSource(ByteRanges):
 
     def samples(self, file: str) -> Iterator[RowRef]:
         with self.open(file) as opened:
-            named = filter(None, map(_named, members(opened, self.files[file][0])))
+            named = filter(None, map(_named, members(opened, self.files.states[file][0])))
             for key, group in groupby(named, lambda item: item[0]):
                 sample = list(group)  # a damaged tar ends here, outside of `try`
-                if len(self.suffixes) < MOST_SUFFIXES:
-                    self.suffixes.update(suffix for _, suffix, _ in sample)
+                if len(self.suffixes[file]) < MOST_SUFFIXES:
+                    self.suffixes[file].update(suffix for _, suffix, _ in sample)
                 try:
                     image, label = self._positions(file, key, [(suffix, member) for _, suffix, member in sample])
                 except BadPair as bad:
-                    self.problems.append(Problem(str(bad), "", (f"{file}/{key}",), "sample"))
+                    self.refuse(file, Problem(str(bad), "", (f"{file}/{key}",), "sample"))
                 else:
                     yield from self.row(file, key, image, label)
                     if not image and not label and self._is_expected(suffix for _, suffix, _ in sample):
-                        self.missing.append(Problem("has no image and no label", "", (f"{file}/{key}",), "sample"))
+                        self.lack(file, key, "has no image and no label")
 
     def _is_expected(self, suffixes: Iterable[str]) -> bool:
         """Return whether a sample without image and label should have them: others are of numbers or texts."""

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from packer.decoding.file_types import read_header
 from packer.decoding.header import Header
 from packer.decoding.raw_file import SEPARATOR, naming
-from packer.errors import BadPair, BusyError, EngineError, InputError, LostFile
+from packer.errors import BadPair, InputError
 from packer.pairs.files import RawFiles
 from packer.recipe.row_ref import RowRef
 from packer.recipe.source import UNKNOWN
@@ -33,8 +33,8 @@ from packer.sources.file_states import UNREADABLE, FileState, as_three_numbers
 from packer.sources.files.folder import NO_FILE, FolderSource
 from packer.sources.files.ranged_file import RangedFile
 from packer.sources.files.read_ahead import Object, ObjectsAhead
+from packer.sources.store_answers import explained
 from readers.contract.atomic import partial_path
-from readers.contract.errors import RequestError, StoreBusyError, StoreError
 from readers.contract.leftovers import sweep
 from readers.contract.manifest import MANIFEST, MARK, SHARDS
 from readers.stores.open_store import open_store, url_of
@@ -44,7 +44,6 @@ TEXTS = (".txt", ".csv", ".tsv", ".lst", ".json", ".toml")
 """Suffixes of split lists, tables of pairs and class tables. They are copied to this machine, where they are read."""
 MOST_TEXTS, MOST_TEXT_BYTES = 200, 64 << 20
 """A folder with more of such files, or larger ones, has annotations, and not lists."""
-MISSING = "is not in the store any more"
 
 
 class _Scratch:
@@ -79,7 +78,7 @@ class ObjectsSource(FolderSource):
         """List the objects below a URL, with one request for each thousand."""
         source = cls(Path(), url=url.rstrip("/"))
         listed: dict[str, tuple[int, str]] = {}
-        with source.explained():
+        with explained():
             for entry in source.store.list(""):
                 if not any(part.startswith(".") and part != MARK for part in entry.name.split("/")):
                     listed[entry.name] = entry.size, entry.tag
@@ -116,7 +115,7 @@ class ObjectsSource(FolderSource):
         return np.array(rows, np.int64).reshape(-1, width)
 
     def header(self, path: str) -> Header:
-        with naming(path), self.explained(), RangedFile(self.size_of(path), self._range_of(path)).buffered() as file:
+        with naming(path), explained(), RangedFile(self.size_of(path), self._range_of(path)).buffered() as file:
             return read_header(file, self.max_pixels)
 
     def copy_of(self, location: Any) -> Any:
@@ -144,20 +143,6 @@ class ObjectsSource(FolderSource):
         return cls(Path(), templates=tuple(facts["templates"]), max_pixels=facts["max_pixels"], url=facts["url"])
 
     @contextmanager
-    def explained(self) -> Iterator[None]:
-        """Turn a store that does not answer into an error that ends the build: it says nothing about a row."""
-        try:
-            yield
-        except FileNotFoundError as error:
-            raise LostFile(MISSING) from error
-        except RequestError:
-            raise
-        except StoreBusyError as error:
-            raise BusyError(str(error)) from error
-        except StoreError as error:
-            raise EngineError(str(error)) from error
-
-    @contextmanager
     def named(self) -> Iterator[None]:
         """Let errors name the URL instead of the folder with the texts."""
         try:
@@ -174,7 +159,7 @@ class ObjectsSource(FolderSource):
     def read(self, path: str, is_alone: bool = True) -> bytes:
         if not path:
             return b""
-        with naming(path), self.explained():
+        with naming(path), explained():
             data, _ = self.ahead.take(path)
             if not data and not is_alone:
                 raise BadPair("is empty")
@@ -201,7 +186,7 @@ class ObjectsSource(FolderSource):
     def _learned(self, path: str) -> tuple[int, str]:
         """Return the size and the tag of an object that is read for it, and kept until it is loaded."""
         try:
-            with self.explained():
+            with explained():
                 data, version = self.ahead.look(path)
         except BadPair:
             return -1, ""
@@ -219,7 +204,7 @@ class ObjectsSource(FolderSource):
             texts = [folder + name for name in names if name.lower().endswith(TEXTS)]
             if len(texts) <= MOST_TEXTS and math.fsum(self.listed[name][0] for name in texts) <= MOST_TEXT_BYTES:
                 chosen += texts
-        with self.explained(), ThreadPoolExecutor(THREADS) as pool:
+        with explained(), ThreadPoolExecutor(THREADS) as pool:
             for name, (data, _) in zip(chosen, pool.map(self._object, chosen), strict=True):
                 path = self.raw / name
                 path.parent.mkdir(parents=True, exist_ok=True)
