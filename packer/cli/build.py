@@ -73,8 +73,8 @@ def build_command(ctx: click.Context, /, **_: Any) -> None:
     if settings["dry-run"]:
         _show_plan(settings)
     elif settings["follow"]:
-        from packer.cli.follow import follow_folder
-
+        with loading():
+            from packer.cli.follow import follow_folder
         follow_folder(settings, _build)
     else:
         _build(settings)
