@@ -22,6 +22,7 @@ from readers.contract.manifest import LIVE, LOCK, Manifest
 from readers.live_pack import LivePack, LiveShards, builds
 from readers.pack import Pack
 from readers.stores.locks import is_locked
+from readers.stores.open_store import url_of
 
 BUSY = 75
 """The exit code of a builder that finds OUT locked by another one, or no reader."""
@@ -42,7 +43,7 @@ class LiveBuild:
     def of(cls, raw: str | os.PathLike[str], options: Mapping[str, object]) -> LiveBuild:
         """Check that another process can have the options."""
         try:
-            wish = {"raw": os.fspath(Path(raw).absolute()), "options": options}
+            wish = {"raw": url_of(raw) or os.fspath(Path(raw).absolute()), "options": options}
             return cls(json.dumps(wish, default=os.fspath, sort_keys=True))
         except TypeError as error:
             raise RequestError(f"an option of the build is not a text, a number or a list: {error}") from error
