@@ -45,6 +45,7 @@ from packer.sources.arrays.npy_arrays import NpyArrays
 from packer.sources.arrays.torch_tensors import TorchTensors
 from packer.sources.arrays.zarr_arrays import ZarrArrays
 from packer.sources.container import Names
+from packer.sources.containers import container_of
 from packer.sources.files.folder import FolderSource
 from packer.sources.files.objects import ObjectsSource
 from packer.sources.pack import PackSource
@@ -328,6 +329,13 @@ def invert_label(path: Path, key: str, scene: Scene) -> None:
     path.write_bytes(path.read_bytes().replace(label, bytes(255 - byte for byte in label)))
 
 
+def open_archive(path: Path, key: str | None = None) -> Source:
+    """Open a file as --from opens one in a store."""
+    container = container_of(Path(f"file://{path}"))
+    assert container is not None
+    return container.at(path, Names(key=key))
+
+
 def table_of(scenes: Scenes) -> pa.Table:
     """Return a table of pictures as Hugging Face has them: bytes and paths."""
     images, labels = ([{"bytes": png(row[side]), "path": None} for row in scenes.values()] for side in (0, 1))
@@ -516,6 +524,8 @@ KINDS = {
         spoil_torch,
     ),
     "webdataset": Kind(write_tar, lambda path: WebDatasetSource.at(path, Names()), invert_label),
+    "webdataset in a store": Kind(write_tar, lambda path: open_archive(path), invert_label),
+    "parquet in a store": Kind(write_parquet, lambda path: open_archive(path, key="name"), invert_label),
     "parquet": Kind(write_parquet, lambda path: ParquetSource.at(path, Names(key="name")), invert_label),
     "hugging face": Kind(
         write_hugging_face, lambda path: HuggingFaceSource.at(path, Names("image", "annotation", "name")), invert_in

@@ -20,6 +20,7 @@ from packer.errors import BusyError, LostFile
 from packer.sources.archives import columns_file, ranges_ahead, streamed_file
 from packer.sources.archives.archive_files import Span
 from packer.sources.archives.columns_file import ColumnsFile
+from packer.sources.archives.parquet_footer import ranges_of
 from packer.sources.archives.ranges_ahead import RangesAhead
 from packer.sources.archives.streamed_file import StreamedFile
 from packer.sources.archives.tar import members
@@ -233,13 +234,50 @@ def test_columns_that_are_not_read_are_not_requested_and_others_are_requested_ah
     asked = Asked(data.getvalue())
     file = ColumnsFile(len(asked.data), asked, threads)
     table = pq.ParquetFile(file, pre_buffer=False, buffer_size=1 << 12)
-    groups = [table.metadata.row_group(number) for number in range(4)]
-    chunks = [[group.column(column) for group in groups] for column in (0, 2)]
-    file.follow([[(c.data_page_offset, c.data_page_offset + c.total_compressed_size) for c in row] for row in chunks])
     footer = len(asked.ranges)
+    file.follow(ranges_of(file.footer(), ["image", "label"]))
+    assert len(asked.ranges) == footer, "Arrow has read it"
     for number in range(4):
         for batch in table.iter_batches(8, [number], ["image", "label"], use_threads=False):
             assert batch.num_rows
     requested = sum(stop - start for start, stop in asked.ranges[footer:])
     assert requested < 0.7 * len(asked.data), "a third of the bytes is of another column"
     assert len(asked.ranges) - footer < 230
+
+
+def table_of_many() -> bytes:
+    kind = pa.struct({"bytes": pa.binary(), "path": pa.string()})
+    images = pa.array([{"bytes": bytes([number] * 50), "path": None} for number in range(90)], kind)
+    columns = {"image": images, "flags": [[True, False]] * 90, "name": [f"{number}" for number in range(90)]}
+    table = pa.table(columns).replace_schema_metadata({"huggingface": "{}"})
+    pq.write_table(table, file := BytesIO(), row_group_size=20, write_page_index=True)
+    return file.getvalue()
+
+
+def test_the_ranges_of_columns_are_those_that_arrow_shows(threads: ThreadPoolExecutor) -> None:
+    content = table_of_many()
+    metadata = pq.ParquetFile(BytesIO(content)).metadata
+    footer = ColumnsFile(len(content), Asked(content), threads).footer()
+    for columns in (["image"], ["name", "image"], ["flags"]):
+        shown: dict[str, list[tuple[int, int]]] = {}
+        for number in range(metadata.num_row_groups):
+            for chunk in map(metadata.row_group(number).column, range(metadata.num_columns)):
+                if chunk.path_in_schema.partition(".")[0] in columns:
+                    start = chunk.dictionary_page_offset or chunk.data_page_offset
+                    ranges = shown.setdefault(chunk.path_in_schema, [])
+                    ranges.append((start, start + chunk.total_compressed_size))
+        assert len(shown) >= len(columns)
+        assert ranges_of(footer, columns) == list(shown.values())
+
+
+@given(st.lists(st.tuples(st.integers(0, 3000), st.integers(0, 255)), min_size=1, max_size=8), st.integers(0, 3000))
+def test_a_damaged_footer_has_ranges_or_none(changes: list[tuple[int, int]], cut: int) -> None:
+    content = table_of_many()
+    with ThreadPoolExecutor(1) as pool:
+        footer = bytearray(ColumnsFile(len(content), Asked(content), pool).footer())
+        for place, byte in changes:
+            footer[place % len(footer)] = byte
+        for damaged in (bytes(footer), bytes(footer[: cut % len(footer)]), b""):
+            ranges = ranges_of(damaged, ["image", "name"])
+            ColumnsFile(len(content), Asked(content), pool).follow(ranges)
+            assert all(isinstance(start, int) and isinstance(stop, int) for part in ranges for start, stop in part)

@@ -109,6 +109,8 @@ class ArchiveSource(Source):
         """Yield the rows of all files. A damaged file becomes a problem; the files after it are still listed."""
         self.problems.clear()
         self.missing.clear()
+        self._problems.clear()
+        self._missing.clear()
         yield from self.files.list_all(self._rows_of)
         for problems, noted in ((self.problems, self._problems), (self.missing, self._missing)):
             problems += [problem for file in self.files.states for problem in noted.pop(file, ())]

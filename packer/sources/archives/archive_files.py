@@ -64,8 +64,8 @@ class ArchiveFiles(ABC):
     def to_json(self) -> dict[str, Any]:
         """Return what a worker needs to open the same files."""
 
-    def follow(self, opened: Any, columns: Sequence[Sequence[tuple[int, int]]]) -> None:  # noqa: B027
-        """Read columns of a table ahead, which have these ranges of bytes, if they are far away."""
+    def follow(self, opened: Any, columns: Sequence[str]) -> None:  # noqa: B027
+        """Read these columns of a table of Parquet ahead, if they are far away."""
 
     def rest(self, opened: Any) -> None:  # noqa: B027
         """Drop what was read ahead of a table."""

@@ -8,7 +8,11 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from typing import NamedTuple
 
+from packer.sources.archives.parquet_footer import END, MOST_BYTES
+
 PIECE = 2 << 20
+TAIL = 1 << 16
+"""The bytes at the end that most footers fit into."""
 AHEAD = 3
 """Pieces of a column that are requested before they are asked for, once two were read in a row."""
 
@@ -31,11 +35,27 @@ class ColumnsFile(io.RawIOBase):
         self._columns: list[list[_Piece]] = []
         self._pieces: list[_Piece] = []
         self._started: dict[_Piece, Future[bytes]] = {}
+        self._tail = b""
+        """The last bytes, once Arrow has read them."""
+        self.is_followed = False
+        """True if it is known where the columns are."""
+
+    def footer(self) -> bytes:
+        """Return the footer of a file of Parquet; nothing if it is too long or damaged."""
+        tail = self._tail if len(self._tail) >= END.size else self._read_range(max(0, self._size - TAIL), self._size)
+        length = END.unpack(tail[-END.size :])[0] if len(tail) >= END.size else 0
+        whole = length + END.size
+        if length > MOST_BYTES or whole > self._size:
+            return b""
+        if whole > len(tail):
+            tail = self._read_range(self._size - whole, self._size)
+        return tail[len(tail) - whole : -END.size]
 
     def follow(self, columns: Sequence[Sequence[tuple[int, int]]]) -> None:
         """Read the columns that have these ranges of bytes ahead. All other bytes are read when Arrow asks for them."""
         every = [part for ranges in columns for part in ranges]
         is_sound = all(0 <= start <= stop <= self._size for start, stop in every)
+        self.is_followed = True
         if self._columns or not is_sound or sum(stop - start for start, stop in every) > self._size:
             return  # a damaged file claims anything
         for column, ranges in enumerate(columns):
@@ -81,7 +101,10 @@ class ColumnsFile(io.RawIOBase):
             return self._content(piece)[self._at - piece.start : stop - piece.start]
         if following < len(self._pieces):
             stop = min(stop, self._pieces[following].start)
-        return self._read_range(self._at, stop)
+        content = self._read_range(self._at, stop)
+        if stop == self._size:
+            self._tail = content
+        return content
 
     def _content(self, piece: _Piece) -> bytes:
         """Return a piece, and request the next ones of its column."""

@@ -14,6 +14,7 @@ from packer.recipe.row_ref import RowRef
 from packer.recipe.source import UNKNOWN
 from packer.sources.archives.archive_files import CHANGED, ArchiveFiles, Span
 from packer.sources.archives.columns_file import ColumnsFile
+from packer.sources.archives.parquet_footer import ranges_of
 from packer.sources.archives.ranges_ahead import RangesAhead
 from packer.sources.archives.streamed_file import StreamedFile
 from packer.sources.file_states import FileState, as_three_numbers
@@ -80,8 +81,9 @@ class FilesInStore(ArchiveFiles):
     def columns(self, file: str) -> Any:
         return ColumnsFile(self._size(file), partial(self._range, file), self.threads)
 
-    def follow(self, opened: Any, columns: Sequence[Sequence[tuple[int, int]]]) -> None:
-        opened.follow(columns)
+    def follow(self, opened: Any, columns: Sequence[str]) -> None:
+        if not opened.is_followed:
+            opened.follow(ranges_of(opened.footer(), columns))
 
     def rest(self, opened: Any) -> None:
         opened.rest()

@@ -32,17 +32,6 @@ class _File:
         """The row group that is read, and the number of its next part."""
         self.parts: Iterator[Any] = iter(())
 
-    def ranges(self, columns: Sequence[str]) -> list[list[tuple[int, int]]]:
-        """Return the ranges of bytes of these columns and of those in them, in each row group."""
-        every: dict[str, list[tuple[int, int]]] = {}
-        for group in map(self.table.metadata.row_group, range(self.table.metadata.num_row_groups)):
-            for chunk in map(group.column, range(group.num_columns)):
-                path = chunk.path_in_schema
-                if path in columns or path.startswith(tuple(f"{column}." for column in columns)):
-                    start = min(filter(None, (chunk.dictionary_page_offset, chunk.data_page_offset)), default=0)
-                    every.setdefault(path, []).append((start, start + chunk.total_compressed_size))
-        return list(every.values())
-
 
 class ParquetSource(TableSource):
     """Parquet files, such as those that the Hugging Face hub has."""
@@ -96,7 +85,7 @@ class ParquetSource(TableSource):
         for other in self._open.values():
             if other is not opened:
                 self.files.rest(other.file)
-        self.files.follow(opened.file, opened.ranges(columns))
+        self.files.follow(opened.file, columns)
 
     def _file(self, file: str) -> _File:
         if file not in self._open:
