@@ -59,8 +59,8 @@ def fetch_ahead(
     """
     are_there = all(map(pack.has_all, ranges))
     shards = (pack.shards_of(rows) for rows in coming)
-    if isinstance(pack, LivePack) and not (are_there and pack.is_published()):
-        return Wishes(pack, iter(()) if are_there else shards)
+    if isinstance(pack, LivePack) and not (are_there and pack.live.last_words()):
+        return Wishes(pack.live, iter(()) if are_there else shards)
     if are_there or pack.cached is None:
         return None
     first = list(islice(shards, at_once))

@@ -20,8 +20,18 @@ from pathlib import Path
 
 from readers.contract.atomic import machine
 from readers.contract.errors import DamagedError, ReadError
-from readers.contract.live import BUILDER, BUILT, MOST_WANTED, READERS, WANTED, LiveShard, read_built, write_wanted
-from readers.contract.manifest import LIVE, LOCK, SHARDS, Manifest, is_pack
+from readers.contract.live import (
+    BUILDER,
+    BUILT,
+    MOST_WANTED,
+    PUBLISHED,
+    READERS,
+    WANTED,
+    LiveShard,
+    read_built,
+    write_wanted,
+)
+from readers.contract.manifest import LIVE, LOCK, SHARDS, Manifest
 from readers.contract.receipt import shard_stem
 from readers.contract.shard_table import ShardTable
 from readers.contract.statistics import FieldStatistics, Statistics, total
@@ -120,16 +130,17 @@ class LiveShards:
             raise DamagedError(f"{out}: another build has begun there; open the data set again")
         if self._is_changed() or read_built(self._file, number) is not None:
             return
-        why = self._last_words()
-        if why or self._restart is None:
+        why = self.last_words()
+        if why != PUBLISHED and (why or self._restart is None):
             raise ReadError(f"{out}: the pack is not built to its end: {why or 'its builder was killed'}")
-        if not self._restart(True) and read_built(self._file, number) is None:
+        begins = not why and self._restart is not None and self._restart(True)
+        if not begins and read_built(self._file, number) is None:
             raise DamagedError(f"{out}: the raw files changed while the pack was built; open the data set again")
 
     def begin_again(self) -> None:
         """Start a builder, and do not wait for it, if the last one was killed: it may be the pack's last reader that
         asks."""
-        if self._restart is None or self._starts >= MOST_STARTS or self._is_changed() or self._last_words():
+        if self._restart is None or self._starts >= MOST_STARTS or self._is_changed() or self.last_words():
             return
         self._starts += 1
         self._restart(False)
@@ -138,9 +149,12 @@ class LiveShards:
         """Return whether a process plans, builds or publishes the pack."""
         return builds(self._folder) or is_locked(self._folder.parent / LOCK)
 
-    def _last_words(self) -> str:
-        """Return why the last builder has ended; nothing if it was killed, or has published the pack."""
-        return (self._folder / BUILDER).read_text(errors="replace").strip()
+    def last_words(self) -> str:
+        """Return why the last builder has ended; nothing if it was killed, or works."""
+        try:
+            return (self._folder / BUILDER).read_text(errors="replace").strip()
+        except FileNotFoundError:
+            return "its folder was removed"
 
     def close(self) -> None:
         """Ask for nothing any more."""
@@ -211,13 +225,6 @@ class LivePack(Pack):
         named = ((split.name, part.shards) for split in manifest.splits for part in split.parts)
         parts = [(name, range(end - shards, end)) for (name, shards), end in zip(named, self._part_ends, strict=True)]
         self.live, self.table = live, LiveTable(planned, live, root, parts)
-        self._is_published = False
-
-    def is_published(self) -> bool:
-        """Return whether the build has come to its end."""
-        if not self._is_published and is_pack(self.root):
-            self._is_published = Manifest.load(self.root).generation >= self.manifest.generation
-        return self._is_published
 
     def is_near(self, number: int) -> bool:
         """Return whether a shard can be opened without waiting for it."""
@@ -257,11 +264,11 @@ class Wishes:
     """Asks for the shards of coming batches, in the order in which they are needed. Until a pack is published, each
     pass looks at its beginning and at its end whether the builder was killed."""
 
-    def __init__(self, pack: LivePack, batches: Iterator[Sequence[int]]) -> None:
-        self._pack, self._live, self._batches = pack, pack.live, batches
+    def __init__(self, live: LiveShards, batches: Iterator[Sequence[int]]) -> None:
+        self._live, self._batches = live, batches
         self._coming: deque[Sequence[int]] = deque()
         self._asked = 0.0
-        self._look()
+        self._live.begin_again()
         self._top_up()
 
     def received(self) -> None:
@@ -274,13 +281,7 @@ class Wishes:
     def close(self) -> None:
         """Ask for nothing any more."""
         self._live.close()
-        self._look()
-
-    def _look(self) -> None:
-        """See to it that the pack is published, if it is still there."""
-        with suppress(FileNotFoundError):
-            if not self._pack.is_published():
-                self._live.begin_again()
+        self._live.begin_again()
 
     def _top_up(self) -> None:
         needed = dict.fromkeys(shard for shards in self._coming for shard in shards)

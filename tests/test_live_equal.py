@@ -75,8 +75,12 @@ CASES: dict[str, tuple[Callable[[Path], None], dict[str, Any]]] = {
     "volumes": (write_volumes, {"volumes": True, "classes": 3, "shard_size": "4KiB"}),
 }
 
+LONG = "labelme", "native"
 
-@pytest.mark.parametrize("case", CASES)
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=pytest.mark.long) if case in LONG else case for case in CASES]
+)
 def test_every_row_comes_once_and_the_pack_is_the_one_of_a_build(case: str, tmp_path: Path) -> None:
     write, options = CASES[case]
     raw, live, built = (tmp_path / name for name in ("raw", "live", "built"))

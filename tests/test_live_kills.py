@@ -90,10 +90,8 @@ def test_a_reader_has_the_pack_published_that_its_builder_did_not_publish(
     out = tmp_path / "out"
     with kill_before(step), killed(raw.path, out) as train:
         pass
-    assert (out / MANIFEST).exists() == (step == "_add_cells")
     assert len(rows_of(train.loader(4, output="numpy"))) == 60
-    if step != "_add_cells":  # else only the settings of the build are missing, which the next start writes
-        wait_until_published(out)
+    wait_until_published(out)  # with the settings of the build
     assert tree(out) == tree(pack(raw.path, tmp_path / "built", *FLAGS))
 
 

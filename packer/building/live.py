@@ -25,7 +25,7 @@ from packer.publish.next_manifest import next_manifest
 from packer.workers.pool import Pool
 from readers.contract.atomic import make_folder
 from readers.contract.errors import ReadError
-from readers.contract.live import ASKED, BUILDER, BUILT, READERS, WANTED, LiveShard, note_built, read_wanted
+from readers.contract.live import ASKED, BUILDER, BUILT, PUBLISHED, READERS, WANTED, LiveShard, note_built, read_wanted
 from readers.contract.manifest import GENERATIONS, LIVE, MANIFEST, Manifest
 from readers.contract.receipt import Receipt
 from readers.contract.receipt_facts import AllReceipts, ReceiptFacts
@@ -169,10 +169,17 @@ def build_for_readers(asked: str, out: Path) -> Summary | None:
     except TypeError as error:  # an option that is not known, or of another type
         raise UsageError(str(error)) from None
     try:
-        return build_from(request, builder=partial(live_shards, asked=asked))
+        summary = build_from(request, builder=partial(live_shards, asked=asked))
     except NoReaderError:
         return None
     except PackError as error:
-        if (out / LIVE / ASKED).is_file() and (out / LIVE / ASKED).read_text() == asked:
-            write_atomic(out / LIVE / BUILDER, str(error))
+        _tell(out / LIVE, asked, str(error))
         raise
+    _tell(out / LIVE, asked, PUBLISHED)
+    return summary
+
+
+def _tell(folder: Path, asked: str, why: str) -> None:
+    """Tell readers that asked for the same why the builder ends."""
+    if (folder / ASKED).is_file() and (folder / ASKED).read_text() == asked:
+        write_atomic(folder / BUILDER, why)

@@ -4,7 +4,7 @@ manifest.json, generations/shards-….npy     the plan as a pack, without names 
 built       a record for each shard, filled in when its files are in OUT
 wanted/     a file for each reader, with the shards that it needs next
 readers     locked by each reader as long as it lives
-builder     locked by the builder as long as it lives; its text says why it ended
+builder     locked by the builder as long as it lives; its text says why it ended, such as PUBLISHED
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from readers.contract.system import read_at
 
 ASKED, BUILT, WANTED, READERS, BUILDER = "asked", "built", "wanted", "readers", "builder"
 RECORD = np.dtype([("fingerprint", "S32"), ("receipt", "S64"), ("rows", "<u8"), ("crc32", "<u4"), ("zero", "<u4")])
+PUBLISHED = "published"
 MOST_WANTED = 64
 """The shards that a reader asks for at the same time."""
 _NUMBER = np.dtype("<u8")
