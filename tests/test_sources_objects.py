@@ -101,9 +101,10 @@ def test_the_rows_of_a_shard_are_read_ahead_in_their_order(bucket: str, raw_fold
 
     with mock.patch.object(ObjectsAhead, "expect", watching):
         out = pack(Path(bucket), tmp_path / "out", *SHARDS)
-    assert len(expected) == Manifest.load(out).shards
-    assert len(set(chain(*expected))) == len(list(chain(*expected))) == 2 * len(raw_folder.images)
-    assert all(names[0::2] == sorted(names[0::2]) for names in expected)
+    shards = expected[-Manifest.load(out).shards :]  # the plan has looked at a sample of pairs before
+    assert len(set(chain(*shards))) == len(list(chain(*shards))) == 2 * len(raw_folder.images)
+    assert all(names[0::2] == sorted(names[0::2]) for names in shards)
+    assert all(len(names) == 2 for names in expected[: -len(shards)])
 
 
 def test_a_changed_object_is_packed_again(tmp_path: Path) -> None:
