@@ -168,3 +168,7 @@ def test_what_cannot_be_followed_is_refused(options: tuple[str, ...], words: str
 
 def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     assert "there is no such folder" in errors_of(1, "build", "--follow", tmp_path / "raw", tmp_path / "out")
+
+
+def test_a_plan_does_not_follow(source: RawFolder, tmp_path: Path) -> None:
+    assert "is for packer build" in errors_of(2, "plan", "--follow", source.path, tmp_path / "plan")

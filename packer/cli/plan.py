@@ -15,7 +15,7 @@ from packer.cli.log import LOG
 from packer.cli.output import show
 from packer.cli.progress import shown
 from packer.cli.values import bytes_text
-from packer.errors import counted
+from packer.errors import UsageError, counted
 
 if TYPE_CHECKING:
     from packer.config.config import Settings
@@ -45,6 +45,8 @@ def plan_command(ctx: click.Context, /, **options: Any) -> None:
         from packer.plan.request import Request
     settings: Settings = ctx.meta[SETTINGS]
     LOG.form, folder, quiet = str(settings["log-format"]), Path(str(settings["out"])), bool(settings["quiet"])
+    if settings["follow"]:
+        raise UsageError("--follow: is for packer build; a plan has the rows that are there now")
     if options["part"] is not None:
         rows = read_part(Request.from_settings(settings), options["part"], options["reuse"], shown(quiet))
         facts = {"plan": str(folder), "part": options["part"], "rows": rows}

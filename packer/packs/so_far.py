@@ -45,7 +45,10 @@ def _built(root: Path, planned: Manifest) -> AllReceipts:
     """Read the receipts of all shards that are built."""
     receipts = AllReceipts()
     splits = [split.name for split in planned.splits for _ in range(split.shards)]
-    file = open_to_read(root / LIVE / BUILT)
+    try:
+        file = open_to_read(root / LIVE / BUILT)
+    except FileNotFoundError:  # a build begins there just now
+        return receipts
     try:
         for number, split in enumerate(splits):
             shard = read_built(file, number)
