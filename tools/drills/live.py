@@ -188,10 +188,10 @@ def disturbed(
 def fault_of(out: Path, must_be_published: bool, other: Ending | None) -> str | None:
     """Return what is wrong with the pack."""
     built = out.with_name("built")
-    if not (out / MANIFEST).exists():
-        if must_be_published:
-            return "was not published"
-        build_pack(out.with_name("raw"), out, **OPTIONS)  # no program read on after the kill
+    if must_be_published and not (out / MANIFEST).exists():
+        return "was not published"
+    if not must_be_published:
+        build_pack(out.with_name("raw"), out, **OPTIONS)  # the next start removes what the kill has left
     if other is not None and other.refusal and "other options" not in other.refusal:
         return f"other options: {other.refusal}"
     numbers = [path.stem for path in (out / GENERATIONS).glob("[0-9]*.json")]
