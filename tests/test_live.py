@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from conftest import HANG, RawFolder, good, make_raw, pack
 
+from packer.cli.live import GROUP, LOWER
 from packer.plan.sample import SAMPLE_SIZE, spread_indices
 from readers import ReadError, RequestError, Window, open_dataset
 from readers.contract.live import BUILDER
@@ -182,3 +183,14 @@ def test_workers_of_a_dataloader_open_it_again(raw: RawFolder, tmp_path: Path) -
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # PyTorch forks a process with threads
             assert sum(len(images) for images, _ in loader) == 40
+
+
+@pytest.mark.skipif(not GROUP.exists(), reason="sessions do not share cores here")
+def test_the_session_of_a_builder_leaves_cores_to_the_training() -> None:
+    code = "from packer.cli.live import GROUP, lower_priority; lower_priority(); print(GROUP.read_text())"
+    lower = [sys.executable, "-c", code]
+    done = subprocess.run(lower, capture_output=True, text=True, check=True, start_new_session=True)
+    assert done.stdout.split()[-1] == str(min(19, os.nice(0) + LOWER))
+    before = GROUP.read_text()
+    subprocess.run(lower, capture_output=True, check=True)
+    assert GROUP.read_text() == before, "the session of somebody else stays as it is"
