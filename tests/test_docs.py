@@ -69,6 +69,14 @@ def test_the_snippets_of_the_guide_run(tmp_path: Path, monkeypatch: pytest.Monke
     run_script(snippets("loading.md"), tmp_path, monkeypatch)
 
 
+def test_the_snippet_about_live_packs_runs(tmp_path: Path) -> None:
+    (tmp_path / "raw").symlink_to(RAW)
+    code = snippets("live.md").replace("256, 384", "32, 48").replace("...", "print(len(images))")
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sum(map(int, done.stdout.split())) == 18
+
+
 def test_the_snippet_of_the_python_api_runs(raw_folder: RawFolder, tmp_path: Path) -> None:
     (tmp_path / "raw").symlink_to(raw_folder.path)
     (tmp_path / "nvme").mkdir()
