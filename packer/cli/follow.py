@@ -50,5 +50,5 @@ def follow_folder(settings: Settings, build: Callable[[Settings, Builder, bool],
 
 def _log(error: PackError) -> None:
     """Log why a round ended."""
-    words = "; ".join(first_of(str(error).splitlines(), MOST_LINES, "lines"))
+    words = " ".join(first_of([line.strip() for line in str(error).splitlines()], MOST_LINES, "lines"))
     LOG.say("waiting", f"waiting   {words}", reason=str(error))
