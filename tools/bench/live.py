@@ -76,6 +76,7 @@ from readers import open_dataset
 loader = open_dataset(sys.argv[2]).loader(BATCH, shuffle=True)
 """
 LIVE = """
+import torch
 from readers import Window, open_dataset
 begun = time.monotonic()
 train = open_dataset(sys.argv[1], pack=sys.argv[2], classes=12, labels="index", shard_size="32MiB")
