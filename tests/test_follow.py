@@ -12,9 +12,11 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from conftest import HANG, RawFolder, errors_of, good, make_raw, pack
 
+from packer.building import follow
 from packer.publish.lock import locked
 from readers.contract.manifest import GENERATIONS, SHARDS, Manifest, is_pack
 
@@ -168,6 +170,15 @@ def test_what_cannot_be_followed_is_refused(options: tuple[str, ...], words: str
 
 def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     assert "there is no such folder" in errors_of(1, "build", "--follow", tmp_path / "raw", tmp_path / "out")
+
+
+def test_a_folder_that_never_rests_is_built_nevertheless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files that come all the time would put off the first round for ever."""
+    looks = [np.arange(count) for count in range(1, 100)]
+    monkeypatch.setattr(follow, "state_of_folder", lambda raw, out: looks.pop(0))
+    monkeypatch.setattr(follow, "LEAST_PAUSE", 0.01)
+    monkeypatch.setattr(follow, "LONGEST_CHANGE", 0.05)
+    assert follow.Follow(tmp_path, tmp_path / "out", 0).wait()
 
 
 def test_a_plan_does_not_follow(source: RawFolder, tmp_path: Path) -> None:

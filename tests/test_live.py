@@ -193,4 +193,4 @@ def test_the_session_of_a_builder_leaves_cores_to_the_training() -> None:
     assert done.stdout.split()[-1] == str(min(19, os.nice(0) + LOWER))
     before = GROUP.read_text()
     subprocess.run(lower, capture_output=True, check=True)
-    assert GROUP.read_text() == before, "the session of somebody else stays as it is"
+    assert GROUP.read_text() == before, "the session of another program stays as it is"

@@ -112,7 +112,7 @@ class Follow:
             if changed and (not changing or changing > LONGEST_CHANGE) and (is_due or changed >= self._rows_of_shard):
                 self._built = now
                 return is_due
-            time.sleep((time.monotonic() - started - LEAST_PAUSE) / LOOKING)
+            time.sleep(max(0.0, time.monotonic() - started - LEAST_PAUSE) / LOOKING)
             before = now
 
     def try_again(self) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from typing import NamedTuple
 
 from packer.sources.archives.parquet_footer import END, MOST_BYTES
+from packer.sources.files.seekable_file import SeekableFile
 
 PIECE = 2 << 20
 TAIL = 1 << 16
@@ -26,12 +26,12 @@ class _Piece(NamedTuple):
     number: int
 
 
-class ColumnsFile(io.RawIOBase):
+class ColumnsFile(SeekableFile):
     """Reads a file of `size` bytes by ranges, `read(start, stop)`. It holds AHEAD + 1 pieces of each column at most."""
 
     def __init__(self, size: int, read: Callable[[int, int], bytes], threads: Executor) -> None:
-        self._size, self._read_range, self._threads = size, read, threads
-        self._at = 0
+        super().__init__(size)
+        self._read_range, self._threads = read, threads
         self._columns: list[list[_Piece]] = []
         self._pieces: list[_Piece] = []
         self._started: dict[_Piece, Future[bytes]] = {}
@@ -68,19 +68,6 @@ class ColumnsFile(io.RawIOBase):
         for future in self._started.values():
             future.cancel()
         self._started.clear()
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        return self._at
 
     def read(self, size: int | None = -1) -> bytes:
         """Return as many bytes as are asked for, unless the file ends: Arrow does not ask again."""

@@ -12,6 +12,7 @@ from packer.errors import LostFile
 from packer.recipe.source import UNKNOWN
 from packer.sources.archives.archive_files import CHANGED, ArchiveFiles, Span
 from packer.sources.file_states import FileState, is_young, state_here, state_of
+from packer.sources.files.seekable_file import SeekableFile
 from readers.contract.regular_files import open_raw
 
 
@@ -86,25 +87,16 @@ class FilesHere(ArchiveFiles):
             raise LostFile(CHANGED)
 
 
-class _Part(io.RawIOBase):
+class _Part(SeekableFile):
     """A range of bytes of a file, as a file."""
 
     def __init__(self, file: BinaryIO, span: Span) -> None:
-        self._file, self._start, self._size, self._at = file, span.start, span.size, 0
+        super().__init__(span.size)
+        self._file, self._start = file, span.start
 
     def close(self) -> None:
         self._file.close()
         super().close()
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        self._at = max(0, offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence])
-        return self._at
 
     def readinto(self, buffer: Any) -> int:
         count = min(len(buffer), max(0, self._size - self._at))

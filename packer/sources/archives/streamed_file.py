@@ -7,6 +7,8 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any, BinaryIO, cast
 
+from packer.sources.files.seekable_file import SeekableFile
+
 BLOCK = 4 << 20
 AHEAD = 3
 """Blocks that are requested before they are asked for. The first of a run has none ahead, the second has one."""
@@ -17,31 +19,19 @@ LANDING = 1 << 16
 BUFFER = 1 << 13
 
 
-class StreamedFile(io.RawIOBase):
+class StreamedFile(SeekableFile):
     """Reads a file of `size` bytes by ranges, `read(start, stop)`. It holds AHEAD + 1 blocks at most."""
 
     def __init__(self, size: int, read: Callable[[int, int], bytes], threads: Executor) -> None:
-        self._size, self._read_range, self._threads = size, read, threads
-        self._at = self._end = self._run = 0
-        """The place of the next byte, the place where the last read ended, and the number of blocks read in a row."""
+        super().__init__(size)
+        self._read_range, self._threads = read, threads
+        self._end = self._run = 0
+        """The place where the last read ended, and the number of blocks read in a row."""
         self._blocks: dict[int, Future[bytes]] = {}
         self._landing = (0, b"")
 
     def buffered(self) -> BinaryIO:
         return cast("BinaryIO", io.BufferedReader(self, BUFFER))
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        return self._at
 
     def readinto(self, buffer: Any) -> int:
         if self._at >= self._size:

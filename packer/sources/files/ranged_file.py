@@ -6,32 +6,25 @@ import io
 from collections.abc import Callable
 from typing import Any, BinaryIO, cast
 
+from packer.sources.files.seekable_file import SeekableFile
+
 BLOCK = 1 << 16
 """Most headers are in the first block. A smaller object is read whole."""
 MOST_BLOCKS = 64
 """Blocks that are kept. A hostile header may lead through the whole object."""
 
 
-class RangedFile(io.RawIOBase):
+class RangedFile(SeekableFile):
     """Reads an object of `size` bytes by ranges: `read(start, stop)`."""
 
     def __init__(self, size: int, read: Callable[[int, int], bytes]) -> None:
-        self._size, self._read_range, self._at = size, read, 0
+        super().__init__(size)
+        self._read_range = read
         self._blocks: dict[int, bytes] = {}
 
     def buffered(self) -> BinaryIO:
         """Return a file that reads ahead in blocks."""
         return cast("BinaryIO", io.BufferedReader(self, BLOCK))
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        return self._at
 
     def readinto(self, buffer: Any) -> int:
         if self._at >= self._size:
